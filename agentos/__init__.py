@@ -1,0 +1,51 @@
+"""agentos: a recovery manager that lets an agent resume a long task only from what can be proven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentos.core.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointManager,
+    Evidence,
+    EvidencePack,
+    EvidenceType,
+    EvidenceVerifier,
+    VerificationStatus,
+)
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints import Task
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointManager",
+    "Evidence",
+    "EvidencePack",
+    "EvidenceType",
+    "EvidenceVerifier",
+    "VerificationStatus",
+    "task",
+]
+
+
+def task(task_id: str, *, workspace: str | Path | None = None, db_path: str | Path = "store/registry.sqlite") -> Task:
+    """A handle to a task in the default registry, `store/registry.sqlite` below the current directory.
+
+    Args:
+        workspace: where its relative paths resolve (default: the current directory).
+    """
+    from agentos.wiring import open_task  # noqa: PLC0415 - opening a registry loads the rooms that importing a name does not
+
+    return open_task(task_id, workspace, db_path)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - reads the installed package's metadata from disk
+
+        return version("agentos-recovery")
+    raise AttributeError(f"module 'agentos' has no attribute {name!r}")

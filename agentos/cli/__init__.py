@@ -1,0 +1,1 @@
+"""The command line: thin doors, one file per verb. Everything shown comes from the manager."""

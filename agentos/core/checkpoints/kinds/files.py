@@ -1,0 +1,101 @@
+"""Claims about files and folders: that something is there, and that a file has this content.
+
+Both are about the same subject, the path, so a later claim of either kind takes the place of an earlier one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+from agentos._text import LIMIT, shown
+from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.models import Evidence, Outcome
+
+TYPES = ("any", "file", "directory")
+_LARGEST = 2**63
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_TRUST = "nobody vouches for what is there now; put the recorded content back, or fall back to an earlier checkpoint"
+
+
+def _check_path(evidence: Evidence) -> None:
+    path = evidence.expected["path"]
+    if type(path) is not str or not path:
+        refuse(evidence, f"expected['path'] must be a non-empty string, found {told(evidence, path)}")
+    if "\0" in path:
+        refuse(evidence, "expected['path'] holds a NUL, which no path can")
+    if ".." in path and not path.startswith("/") and posixpath.normpath(path).split("/")[0] == "..":
+        refuse(
+            evidence,
+            f"expected['path'] {told(evidence, path, LIMIT)} leaves the base path",
+            "give a path inside it, or an absolute one",
+        )
+
+
+def _check_exists(evidence: Evidence) -> None:
+    _check_path(evidence)
+    wanted = evidence.expected.get("type", "any")
+    if wanted not in TYPES:
+        refuse(evidence, f"expected['type'] is {told(evidence, wanted)}", "one of: any, file, directory")
+
+
+def _check_sha256(evidence: Evidence) -> None:
+    _check_path(evidence)
+    digest = evidence.expected["sha256"]
+    if type(digest) is not str or not _SHA256.fullmatch(digest):
+        refuse(evidence, f"expected['sha256'] must be 64 hexadecimal digits, found {told(evidence, digest, 80)}")
+    size = evidence.expected.get("size", 0)
+    if type(size) is not int or not 0 <= size < _LARGEST:
+        refuse(evidence, f"expected['size'] must be a number of bytes, found {told(evidence, size)}")
+
+
+def subject(evidence: Evidence, base_path: str) -> str:
+    """`file:` and the path: relative if it lies beneath the base, so that it survives a move of the workspace."""
+    path = posixpath.normpath(evidence.expected["path"])
+    return f"file:{path.removeprefix(base_path.rstrip('/') + '/') if path.startswith('/') else path}"
+
+
+def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    path, wanted = shown(evidence.expected["path"]), evidence.expected.get("type", "any")
+    thing = "something" if wanted == "any" else f"a {wanted}"
+    if not facts["exists"]:
+        return _missing(path, thing, facts)
+    if wanted not in ("any", facts["type"]):
+        return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", _TRUST)
+    return HOLDS
+
+
+def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    expected, path = evidence.expected, shown(evidence.expected["path"])
+    if not facts["exists"]:
+        return _missing(path, "a file", facts)
+    if facts["type"] != "file":
+        return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected a file, found a {facts['type']}", _TRUST)
+    want, got = expected["sha256"].lower(), facts["sha256"]
+    if want != got:
+        sizes = f"{expected['size']:,} -> {facts['size']:,} bytes" if "size" in expected else f"{facts['size']:,} bytes"
+        return Verdict(
+            Outcome.FAILED,
+            "HASH_MISMATCH",
+            f"{path}: expected sha256 {want[:12]}…, found {got[:12]}… ({sizes}, modified {facts['modified_at']})",
+            _TRUST,
+        )
+    if "size" in expected and expected["size"] != facts["size"]:
+        return Verdict(
+            Outcome.FAILED, "SIZE_MISMATCH", f"{path}: expected {expected['size']:,} bytes, found {facts['size']:,}", _TRUST
+        )
+    return HOLDS
+
+
+def _missing(path: str, thing: str, facts: dict[str, Any]) -> Verdict:
+    near = facts.get("near", [])
+    beside = f" Beside it: {', '.join(shown(name, 80) for name in near)}; an interrupted write?" if near else ""
+    return Verdict(Outcome.FAILED, "ARTIFACT_MISSING", f"{path}: expected {thing}, found nothing.{beside}", _TRUST)
+
+
+_EXISTS_KEYS = frozenset({"path", "type"})
+_SHA256_KEYS = frozenset({"path", "sha256", "size"})
+
+ARTIFACT_EXISTS = Kind(frozenset({"path"}), _EXISTS_KEYS, Lifetime.LASTING, _check_exists, subject, _judge_exists)
+FILE_SHA256 = Kind(frozenset({"path", "sha256"}), _SHA256_KEYS, Lifetime.LASTING, _check_sha256, subject, _judge_sha256)

@@ -1,0 +1,105 @@
+"""Claims about a row of a database.
+
+At least one row must match `where` and `values`; with `unique` exactly one may match. Values are compared by type: text never
+equals a number, true and false are 1 and 0, None is NULL.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentos._text import listed, shown
+from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.models import Evidence, Outcome
+
+_SCALARS = (str, int, float, bool, type(None))
+_INT64 = 2**63
+_CHANGED = "the database no longer says what was claimed; look at who changed it, or fall back to an earlier checkpoint"
+
+
+def _check(evidence: Evidence) -> None:
+    expected = evidence.expected
+    if type(expected["table"]) is not str or not expected["table"]:
+        refuse(evidence, f"expected['table'] must be a name, found {told(evidence, expected['table'])}")
+    _check_columns(evidence, "where")
+    _check_columns(evidence, "values")
+    if not expected["where"]:
+        refuse(evidence, "expected['where'] is empty and would match any row", "name the columns that identify the row")
+    if type(expected.get("unique", False)) is not bool:
+        refuse(evidence, f"expected['unique'] must be true or false, found {told(evidence, expected['unique'])}")
+    path = evidence.metadata.get("db_path")
+    if "db_path" in evidence.metadata and (type(path) is not str or not path or "\0" in path):
+        refuse(evidence, f"metadata['db_path'] must be a path, found {told(evidence, path)}")
+
+
+def _check_columns(evidence: Evidence, part: str) -> None:
+    columns = evidence.expected.get(part, {})
+    if type(columns) is not dict:
+        refuse(evidence, f"expected['{part}'] must be a dict of column to value, found {told(evidence, columns)}")
+    for name, value in columns.items():
+        if type(value) not in _SCALARS:
+            refuse(evidence, f"expected['{part}'][{shown(repr(name), 60)}] must be text, a number, true, false or null")
+        if type(value) is int and not -_INT64 <= value < _INT64:
+            refuse(evidence, f"expected['{part}'][{shown(repr(name), 60)}] does not fit a 64-bit column")
+
+
+def subject(evidence: Evidence, base_path: str) -> str:  # noqa: ARG001 - every kind's subject takes the base
+    """`row:`, the database, the table and what identifies the row."""
+    where = json.dumps(evidence.expected["where"], sort_keys=True, ensure_ascii=False)
+    return f"row:{evidence.metadata.get('db_path', '')}#{evidence.expected['table']}?{where}"
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Whether a stored value is the expected one."""
+    if isinstance(expected, bool):
+        return type(found) is int and found == int(expected)
+    if isinstance(expected, (int, float)):
+        return type(found) in (int, float) and found == expected
+    return type(found) is type(expected) and found == expected
+
+
+def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    table = shown(evidence.expected["table"], 80)
+    if facts["problem"]:
+        return Verdict(Outcome.FAILED, facts["problem"], _problem(evidence, facts), _CHANGED)
+    where = _pairs(evidence.expected["where"])
+    if facts["candidates"] == 0:
+        return Verdict(Outcome.FAILED, "ROW_MISSING", f"{table}: expected a row with {where}, found none", _CHANGED)
+    if facts["matching"] == 0:
+        said = f"{table}: row with {where} found, but {_difference(evidence, facts)}"
+        return Verdict(Outcome.FAILED, "VALUES_DIFFER", said, _CHANGED)
+    if evidence.expected.get("unique", False) and facts["matching"] > 1:
+        return Verdict(
+            Outcome.FAILED,
+            "ROW_AMBIGUOUS",
+            f"{table}: expected exactly one row with {where}, found several",
+            "add a column to where, or drop unique",
+        )
+    return HOLDS
+
+
+def _problem(evidence: Evidence, facts: dict[str, Any]) -> str:
+    table = shown(evidence.expected["table"], 80)
+    if facts["problem"] == "DATABASE_MISSING":
+        return f"{shown(facts['database'])}: expected a database, found nothing"
+    if facts["problem"] == "NO_SUCH_TABLE":
+        return f"{shown(facts['database'])} has no table {table}; tables: {listed(facts['known'])}"
+    return f"{table} has no column {listed(facts['missing'])}; columns: {listed(facts['known'])}"
+
+
+def _difference(evidence: Evidence, facts: dict[str, Any]) -> str:
+    row = facts["row"]
+    for name, want in evidence.expected.get("values", {}).items():
+        if not same(want, row.get(name)):
+            return f"{shown(name, 60)}: expected {shown(repr(want), 80)}, found {shown(repr(row.get(name)), 80)}"
+    return "no single row has all the expected values"
+
+
+def _pairs(where: dict[str, Any]) -> str:
+    return ", ".join(f"{shown(name, 60)}={shown(repr(value), 60)}" for name, value in where.items())
+
+
+DB_ROW = Kind(
+    frozenset({"table", "where"}), frozenset({"table", "where", "values", "unique"}), Lifetime.LASTING, _check, subject, _judge
+)

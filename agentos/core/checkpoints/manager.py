@@ -1,0 +1,361 @@
+"""CheckpointManager: begin a step, commit it with evidence, verify it again, roll back only to what still holds.
+
+Rules and order live here; looking is the verifier's, keeping is the registry's. Every stored `verified` is a memory: whoever is
+about to stand on a checkpoint measures first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentos._fork import importing
+from agentos._ids import new_step_id
+from agentos._log import warn
+from agentos._text import shown
+from agentos.core.checkpoints import codec, explaining, policy, records
+from agentos.core.checkpoints.begun import BegunSteps
+from agentos.core.checkpoints.identifiers import check_id, check_limit, check_optional_id, check_type
+from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.kinds.kind import Lifetime
+from agentos.core.checkpoints.models import Checkpoint, EvidencePack, Outcome
+from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
+from agentos.core.checkpoints.snapshots import as_object
+from agentos.core.checkpoints.task import Task
+from agentos.core.checkpoints.verifier import absolute
+from agentos.errors import CheckpointNotFoundError, InvalidInputError, StepIdTakenError, StepNotFoundError
+
+_LARGE_SNAPSHOT = 1_000_000
+
+
+class CheckpointManager:
+    """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
+
+    Args:
+        db_path: the registry's SQLite file; created with its folder if it is not there.
+        base_path: where relative paths in evidence resolve (default: the current directory). Given explicitly, it also takes
+            the place of the base that older checkpoints were committed under: the workspace moved.
+        auto_verify: verify a checkpoint when it is committed.
+        durability: `full`, `commit` or `relaxed`: what survives a power cut.
+        allowed_roots: if given, absolute paths in evidence must lie beneath one of these.
+        lock_timeout: seconds to wait for another process's write before giving up.
+        verify_timeout: seconds one item of evidence may take.
+    """
+
+    def __init__(
+        self,
+        db_path: str | Path = "store/registry.sqlite",
+        base_path: str | Path | None = None,
+        auto_verify: bool = True,  # noqa: FBT001, FBT002 - the contract's positional order
+        *,
+        durability: str = "full",
+        allowed_roots: Iterable[str | Path] | None = None,
+        lock_timeout: float = 30.0,
+        verify_timeout: float = 300.0,
+    ) -> None:
+        with importing:
+            from agentos import wiring  # noqa: PLC0415 - rules do not know the other rooms; wiring does
+
+        if type(auto_verify) is not bool:
+            raise InvalidInputError(f"auto_verify must be true or false, found {shown(auto_verify, 60)}")
+        self.auto_verify = auto_verify
+        self._moved = base_path is not None
+        parts = wiring.manager_parts(db_path, base_path, durability, allowed_roots, lock_timeout, verify_timeout)
+        self._registry, self.verifier, self._sync_files, self.db_path = parts
+        self._begun = BegunSteps()
+        self._host = os.uname().nodename
+
+    @property
+    def base_path(self) -> Path:
+        """Where relative paths in evidence resolve."""
+        return self.verifier.base_path
+
+    # The life of a step.
+
+    def begin_step(
+        self,
+        task_id: str,
+        checkpoint_type: str,
+        snapshot: dict[str, Any],
+        work_item_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> str:
+        """Make the intent to do a step durable; its id, for `commit_step`.
+
+        Args:
+            snapshot: the state before the work: a JSON object, a pydantic model or a dataclass.
+
+        Raises:
+            InvalidInputError: an argument is refused; nothing was written.
+            TaskFinishedError: the task takes no further steps.
+        """
+        data, copy = _encoded(snapshot)
+        intent = Intent(
+            new_step_id(),
+            check_id("task_id", task_id),
+            check_type(checkpoint_type),
+            check_optional_id("work_item_id", work_item_id),
+            data,
+            b"{}" if metadata is None else codec.encode(as_object(metadata, "metadata"), "metadata"),
+            self.verifier.around.base_path,
+            self._host,
+            datetime.now(UTC).isoformat(),
+        )
+        try:
+            self._registry.begin(intent)
+        except StepIdTakenError:
+            intent.step_id = new_step_id()
+            self._registry.begin(intent)
+        self._begun.add(intent, copy)
+        return intent.step_id
+
+    def commit_step(
+        self,
+        step_id: str,
+        evidence_pack: EvidencePack,
+        checkpoint_id: str | None = None,
+        *,
+        snapshot: dict[str, Any] | None = None,
+    ) -> Checkpoint:
+        """End a step as a checkpoint with its evidence, which is verified first unless `auto_verify` is off.
+
+        A verification that fails does not refuse the commit: the checkpoint is stored with `verified=False` and the reasons.
+
+        Args:
+            checkpoint_id: a name of your own; a ULID otherwise.
+            snapshot: the state after the work, if it is not the one given at begin.
+
+        Raises:
+            StepNotFoundError, StepAlreadyCommittedError, CheckpointIdTakenError: nothing was stored.
+            EvidenceDefinitionError: an item could never be checked as written; nothing was stored.
+        """
+        check_id("step_id", step_id)
+        check_optional_id("checkpoint_id", checkpoint_id)
+        pack_bytes, pack = self._checked_pack(evidence_pack)
+        begun = self._begun.get(step_id) or self._begun.load(self._registry.step(step_id))
+        if begun is None:
+            raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="begin_step() returns the id to commit")
+        after = None if snapshot is None else _encoded(snapshot)
+        if after is not None and after[0] == begun.snapshot:
+            after = None
+        state = begun.state if after is None else after[1]
+        around = self._around(begun.base_path if not self._moved else None, state)
+        look = self._first_look(pack, evidence_pack, around, begun.begun_at) if self.auto_verify else None  # (1) (2)
+        ending = Ending(
+            step_id,
+            checkpoint_id,
+            pack_bytes,
+            None if after is None else after[0],
+            records.claims_of(pack, around.base_path),
+            look,
+            around.base_path,
+            datetime.now(UTC).isoformat(),
+            os.urandom(12).hex(),
+        )
+        stored = self._registry.commit(ending)  # (3) a crash before this leaves the step begun: it is seen, and never trusted
+        self._begun.forget(step_id)
+        if stored.repeated:
+            return records.loaded_checkpoint(stored)
+        return records.checkpoint_from(stored, pack, state)
+
+    # Looking again.
+
+    def verify_checkpoint(self, checkpoint_id: str) -> bool:
+        """Whether the checkpoint's own evidence holds now. The answer is recorded.
+
+        Could not be checked is False too, but leaves the last known answer as it was.
+
+        Raises:
+            CheckpointNotFoundError: no such checkpoint.
+        """
+        return self._look_again(self._existing(checkpoint_id))[0] is Outcome.VERIFIED
+
+    def rollback_to_checkpoint(self, checkpoint_id: str, *, supersede_later: bool = False) -> dict[str, Any]:
+        """The snapshot of a checkpoint whose own evidence holds now. No file is touched.
+
+        Args:
+            supersede_later: also end the timeline here; later checkpoints are kept, but are no longer on it.
+
+        Raises:
+            CheckpointNotFoundError: no such checkpoint.
+            EvidenceMismatchError: the world differs; says what, and which later step recorded what is there now.
+            EvidenceUnavailableError: something could not be checked.
+        """
+        stored = self._existing(checkpoint_id)
+        outcome, pack, around = self._look_again(stored)
+        if outcome is not Outcome.VERIFIED:
+            raise explaining.refusal(stored, pack, outcome, self._recorded_since(stored, pack, around))
+        if supersede_later:
+            self._registry.supersede_later(stored.step_id)
+        snapshot: dict[str, Any] = codec.decode(stored.snapshot)
+        return snapshot
+
+    # Reading.
+
+    def get_last_verified_checkpoint(self, task_id: str, checkpoint_type: str | None = None) -> Checkpoint | None:
+        """The newest checkpoint whose last known verification passed, or None. Does not look at the world."""
+        check_id("task_id", task_id)
+        if checkpoint_type is not None:
+            check_type(checkpoint_type)
+        stored = self._registry.last_verified(task_id, checkpoint_type)
+        return None if stored is None else records.loaded_checkpoint(stored)
+
+    def get_checkpoint(self, checkpoint_id: str) -> Checkpoint | None:
+        """The checkpoint of this id, or None."""
+        stored = self._registry.checkpoint(check_id("checkpoint_id", checkpoint_id))
+        return None if stored is None else records.loaded_checkpoint(stored)
+
+    def list_checkpoints(
+        self, task_id: str, limit: int = 100, checkpoint_type: str | None = None, *, include_superseded: bool = False
+    ) -> list[Checkpoint]:
+        """The task's timeline, newest first."""
+        check_id("task_id", task_id)
+        check_limit(limit)
+        if checkpoint_type is not None:
+            check_type(checkpoint_type)
+        found = self._registry.checkpoints(task_id, limit, checkpoint_type, include_superseded=include_superseded)
+        return [records.loaded_checkpoint(stored) for stored in found]
+
+    def get_step(self, step_id: str) -> records.Step | None:
+        """The step of this id as it was begun, or None; also after a crash, also from another process."""
+        stored = self._registry.step(check_id("step_id", step_id))
+        return None if stored is None else records.loaded_step(stored)
+
+    def list_open_steps(self, task_id: str) -> list[records.Step]:
+        """The steps of the task that were begun and never ended, oldest first."""
+        return [records.loaded_step(stored) for stored in self._registry.open_steps(check_id("task_id", task_id))]
+
+    # Ending things.
+
+    def delete_checkpoint(self, checkpoint_id: str) -> bool:
+        """Remove the checkpoint's snapshot and hide it; False if there is none. Its number is never used again."""
+        return self._registry.delete(check_id("checkpoint_id", checkpoint_id))
+
+    def finish_task(self, task_id: str) -> None:
+        """Mark the task as completed: it takes no further steps."""
+        self._registry.finish(check_id("task_id", task_id))
+
+    def task(self, task_id: str, *, workspace: str | Path | None = None) -> Task:
+        """A handle bound to one task.
+
+        Args:
+            workspace: where its relative paths resolve (default: this manager's base path).
+        """
+        return Task(self if workspace is None else self._at(workspace), check_id("task_id", task_id))
+
+    def note_error(self, step_id: str, error: BaseException) -> None:
+        """Write down what interrupted a step. It stays begun."""
+        self._registry.note_error(check_id("step_id", step_id), _described(error))
+
+    def close(self) -> None:
+        """Let go of the registry. Closing twice is no error; every other call after it is."""
+        self._registry.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # The rest is how.
+
+    def _at(self, workspace: str | Path) -> CheckpointManager:
+        """This manager, looking from another base; registry and memory are shared."""
+        view = object.__new__(CheckpointManager)
+        view.__dict__.update(self.__dict__)
+        view.verifier = self.verifier.moved(absolute(workspace, "workspace", self.base_path))
+        view._moved = True
+        return view
+
+    def _checked_pack(self, given: EvidencePack) -> tuple[bytes, EvidencePack]:
+        """The pack as it is stored, and a copy that the caller cannot change while it is being verified."""
+        if not isinstance(given, EvidencePack):
+            raise InvalidInputError(f"evidence_pack must be an EvidencePack, found {type(given).__name__}")
+        policy.refuse_spoiled(given)
+        data, pack = records.encode_pack(given)
+        for item in pack.evidence_list:
+            kind_of(item).refuse_misfit(item)
+        policy.refuse_unreachable(pack)
+        return data, pack
+
+    def _around(self, stored_base: str | None, snapshot: dict[str, Any]) -> Surroundings:
+        here = self.verifier.around
+        base = stored_base or here.base_path
+        return Surroundings(base, here.allowed_roots, here.timeout, self.db_path, lambda: snapshot)
+
+    def _first_look(self, pack: EvidencePack, given: EvidencePack, around: Surroundings, begun_at: str) -> Look:
+        """Look, and tell the caller's own items too what was found."""
+        self._sync_files(pack, around, datetime.fromisoformat(begun_at))
+        _, look = self._look(pack, around)
+        for theirs, ours in zip(given.evidence_list, pack.evidence_list, strict=False):
+            if ours.result is not None and ours.verified_at is not None:
+                theirs.record(ours.result, ours.verified_at)
+        return look
+
+    def _look(self, pack: EvidencePack, around: Surroundings) -> tuple[Outcome, Look]:
+        outcome = self.verifier.judge_pack(pack, around, checked=True)
+        now = datetime.now(UTC)
+        for item in pack.evidence_list:
+            # One look has one time, and it is the stored one.
+            item.verified_at = now
+        return outcome, Look(outcome.value, records.encode_results(pack, now), now.isoformat(), f"{self._host}:{os.getpid()}")
+
+    def _look_again(self, stored: StoredStep) -> tuple[Outcome, EvidencePack, Surroundings]:
+        pack = records.decode_pack(stored.pack or b"")
+        around = self._around(None if self._moved else stored.base_path, codec.decode(stored.snapshot))
+        outcome, look = self._look(pack, around)
+        self._registry.record_look(stored.step_id, stored.verifications, look)
+        return outcome, pack, around
+
+    def _recorded_since(self, stored: StoredStep, pack: EvidencePack, around: Surroundings) -> dict[int, StoredStep]:
+        """For each item that differs, the later checkpoint that recorded what is there now, if one did."""
+        found = {}
+        for number, item in enumerate(pack.evidence_list):
+            if item.result is None or item.result.outcome is not Outcome.FAILED:
+                continue
+            if kind_of(item).lifetime is Lifetime.STEP:
+                # A recorded fact does not change with the world, so no later step can have changed it.
+                continue
+            subject = kind_of(item).subject(item, around.base_path)
+            for step_id, later_item in reversed(self._registry.later_claims(stored.task_id, subject, stored.sequence or 0)):
+                later = self._registry.step(step_id)
+                if later is not None and self._holds_now(later, later_item, around):
+                    found[number] = later
+                    break
+        return found
+
+    def _holds_now(self, later: StoredStep, item: int, around: Surroundings) -> bool:
+        items = records.decode_pack(later.pack or b"").evidence_list
+        if type(item) is not int or not 0 <= item < len(items):
+            # The index of claims is derived, and this entry of it is damaged: it explains nothing.
+            return False
+        alone = EvidencePack([items[item]])
+        return self.verifier.judge_pack(alone, around, checked=True) is Outcome.VERIFIED
+
+    def _existing(self, checkpoint_id: str) -> StoredStep:
+        stored = self._registry.checkpoint(check_id("checkpoint_id", checkpoint_id))
+        if stored is None:
+            raise CheckpointNotFoundError(
+                f"checkpoint {shown(checkpoint_id, 80)}: unknown", hint="list_checkpoints(task_id) shows what there is"
+            )
+        return stored
+
+
+def _encoded(snapshot: Any) -> tuple[bytes, dict[str, Any]]:
+    data, copy = codec.encode_checked(as_object(snapshot))
+    if len(data) > _LARGE_SNAPSHOT:
+        warn("checkpoints", "a snapshot of %s bytes; keep it below 1 MB and large content in files", f"{len(data):,}")
+    return data, copy
+
+
+def _described(error: BaseException) -> str:
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - whatever an exception fails to say, it is the one that counts
+        words = "(it cannot be described)"
+    return shown(f"{type(error).__name__}: {words}")

@@ -1,0 +1,69 @@
+"""Judge a pack of evidence.
+
+Silence is failure: an item that was not looked at does not count, and an empty pack never verifies.
+Looking at the world is not done here: see probes/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentos._text import shown
+from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType, Outcome
+from agentos.errors import EvidenceDefinitionError
+
+_TYPES = frozenset(EvidenceType)
+
+
+def required(pack: EvidencePack) -> int:
+    """How many items must hold. Part is enough only when the pack says so twice."""
+    if not pack.require_all and pack.allow_partial:
+        return max(1, pack.min_verified)
+    return max(len(pack.evidence_list), pack.min_verified)
+
+
+def holds(pack: EvidencePack, outcomes: Sequence[Outcome]) -> bool:
+    """Whether these outcomes, one per item in order, meet the pack's policy."""
+    if not pack.evidence_list or len(outcomes) != len(pack.evidence_list):
+        return False
+    return outcomes.count(Outcome.VERIFIED) >= required(pack)
+
+
+def verdict(pack: EvidencePack, outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of the whole pack.
+
+    `error` when it does not hold but might, were everything visible: nothing destructive may follow from that.
+    """
+    if holds(pack, outcomes):
+        return Outcome.VERIFIED
+    unseen = outcomes.count(Outcome.ERROR)
+    if unseen and pack.evidence_list and outcomes.count(Outcome.VERIFIED) + unseen >= required(pack):
+        return Outcome.ERROR
+    return Outcome.FAILED
+
+
+def refuse_spoiled(pack: EvidencePack) -> None:
+    """The models check what they are made of; what was put into them afterwards is checked here."""
+    good = type(pack.evidence_list) is list and type(pack.require_all) is bool and type(pack.allow_partial) is bool
+    if not good or type(pack.min_verified) is not int or pack.min_verified < 0:
+        raise EvidenceDefinitionError("EvidencePack: a field was changed to something that the constructor would refuse")
+    for number, item in enumerate(pack.evidence_list):
+        if not isinstance(item, Evidence) or not _is_whole(item):
+            raise EvidenceDefinitionError(
+                f"EvidencePack.evidence_list[{number}]: must be Evidence, found {shown(item, 120)}",
+                hint="make it with Evidence(evidence_type, description, expected)",
+            )
+
+
+def _is_whole(item: Evidence) -> bool:
+    known = isinstance(item.evidence_type, str) and item.evidence_type in _TYPES
+    return known and type(item.description) is str and type(item.expected) is dict and type(item.metadata) is dict
+
+
+def refuse_unreachable(pack: EvidencePack) -> None:
+    """A pack that asks for more items than it has can never verify, and says so before anything is stored."""
+    if pack.min_verified > len(pack.evidence_list):
+        raise EvidenceDefinitionError(
+            f"EvidencePack.min_verified: {pack.min_verified} of {len(pack.evidence_list)} items can never be verified",
+            hint="lower min_verified or add evidence",
+        )

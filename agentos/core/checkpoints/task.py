@@ -1,0 +1,149 @@
+"""A handle bound to one task: a thin, pleasant face of the manager's contract.
+
+`with task.step(...)` begins a step, and ends it as a checkpoint when the block ends. Leaving the block by an exception leaves
+the step begun, with the error written down. No globals, no decorators.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from agentos._log import warn
+from agentos._text import shown
+from agentos.core.checkpoints.explaining import list_reasons
+from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
+from agentos.errors import CheckpointError, EvidenceUnavailableError, InvalidInputError, NotVerifiedError
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.manager import CheckpointManager
+
+
+class Task:
+    """One long-running job. Made by `CheckpointManager.task` or `agentos.task`."""
+
+    def __init__(self, manager: CheckpointManager, task_id: str) -> None:
+        self.manager = manager
+        self.task_id = task_id
+
+    def step(
+        self,
+        checkpoint_type: str,
+        state: Any,
+        *,
+        work_item_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> StepBlock:
+        """A block that is one step: `with task.step("tool_executed", state) as step:`.
+
+        The intent is durable when the block begins; the state as it is when the block ends is what is committed.
+        """
+        return StepBlock(self, checkpoint_type, state, work_item_id, metadata)
+
+    def checkpoints(self, limit: int = 100) -> list[Checkpoint]:
+        """The timeline of the task, newest first."""
+        return self.manager.list_checkpoints(self.task_id, limit)
+
+    def finish(self) -> None:
+        """The task is done: it takes no further steps."""
+        self.manager.finish_task(self.task_id)
+
+
+class StepBlock:
+    """One step under way. `state` may be changed in place or replaced; `checkpoint` is there once the block has ended."""
+
+    def __init__(
+        self, task: Task, checkpoint_type: str, state: Any, work_item_id: str | None, metadata: dict[str, Any] | None
+    ) -> None:
+        self.state = state
+        self.step_id = ""
+        self.checkpoint: Checkpoint | None = None
+        self._task = task
+        self._begin = (checkpoint_type, work_item_id, metadata)
+        self._claims: list[Evidence | _FileClaim] = []
+
+    def proves(self, evidence: Evidence) -> None:
+        """Claim something; it is checked when the block ends.
+
+        Raises:
+            EvidenceDefinitionError: it could never be checked as written.
+        """
+        if not isinstance(evidence, Evidence):
+            raise InvalidInputError(f"step.proves: takes Evidence, found {shown(evidence, 80)}")
+        kind_of(evidence).refuse_malformed(evidence)
+        self._claims.append(evidence)
+
+    def proves_file(self, path: str | Path, description: str = "") -> None:
+        """Claim a file with the content it has when the block ends.
+
+        Raises:
+            InvalidInputError: no file can have this path.
+        """
+        name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+        if not isinstance(name, str):
+            raise InvalidInputError(f"step.proves_file: takes a path, found {shown(path, 80)}")
+        about = description or f"content of {shown(name, 120)}"
+        claim = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
+        kind_of(claim).refuse_malformed(claim)
+        self._claims.append(_FileClaim(claim))
+
+    def __enter__(self) -> Self:
+        if self.step_id:
+            raise InvalidInputError("a step's block is entered once", hint="call task.step() again for the next step")
+        checkpoint_type, work_item_id, metadata = self._begin
+        self.step_id = self._task.manager.begin_step(self._task.task_id, checkpoint_type, self.state, work_item_id, metadata)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        manager = self._task.manager
+        if error is not None:
+            self._note(error)
+            return
+        try:
+            pack = EvidencePack([self._measured(claim) for claim in self._claims])
+            self.checkpoint = manager.commit_step(self.step_id, pack, snapshot=self.state)
+        except (InvalidInputError, EvidenceUnavailableError) as refusal:
+            # Nothing was stored: the step stays begun, and why is written down with it.
+            self._note(refusal)
+            raise
+        if manager.auto_verify and not self.checkpoint.verified:
+            self._refuse(self.checkpoint)
+
+    def _note(self, error: BaseException) -> None:
+        try:
+            self._task.manager.note_error(self.step_id, error)
+        except CheckpointError as trouble:
+            # The caller's own exception is the one to see; that it could not be written down only makes the report poorer.
+            warn("checkpoints", "the error of step %s could not be recorded: %s", self.step_id, trouble)
+
+    def _measured(self, claim: Evidence | _FileClaim) -> Evidence:
+        if isinstance(claim, Evidence):
+            return claim
+        try:
+            path, about = claim.file.expected["path"], claim.file.description
+            return Evidence.capture_file(path, base_path=self._task.manager.base_path, description=about)
+        except EvidenceUnavailableError:
+            # There is no content to claim: claim the file itself, and let verification say what is wrong with it.
+            return claim.file
+
+    def _refuse(self, checkpoint: Checkpoint) -> None:
+        reasons = list_reasons(checkpoint.evidence_pack)
+        why = "; ".join(reasons) if reasons else "nothing was claimed"
+        raise NotVerifiedError(
+            f"step {self.step_id}: stored unverified as checkpoint {checkpoint.checkpoint_id}: {why}",
+            hint="claim what the step leaves behind with step.proves_file(path) or step.proves(evidence)",
+            checkpoint_id=checkpoint.checkpoint_id,
+            reasons=reasons,
+        )
+
+
+class _FileClaim:
+    """A file to be measured when the block ends."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: Evidence) -> None:
+        self.file = file

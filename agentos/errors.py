@@ -1,0 +1,170 @@
+"""Every error agentos raises, on one screen.
+
+One tree: whatever the manager raises is a CheckpointError, and a CheckpointError is an AgentosError.
+A message says subject, expected, found; the remedy stands apart in `hint`, and what a program needs is in `diagnostics()`.
+Messages are escaped when they are made (see `_text.py`), so printing one never drives a terminal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AgentosError(Exception):
+    """Something agentos refuses or could not do."""
+
+    def __init__(self, message: str, *, hint: str = "", **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self._details = details
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  -> {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with the rendered text alone and lose hint and details.
+        return (_rebuild, (type(self), self.message, self.hint, self._details))
+
+    def diagnostics(self) -> dict[str, Any]:
+        """The same error for a program: type, message, hint and every detail by name."""
+        return {"error": type(self).__name__, "message": self.message, "hint": self.hint, **self._details}
+
+
+def _rebuild(kind: type[AgentosError], message: str, hint: str, details: dict[str, Any]) -> AgentosError:
+    return kind(message, hint=hint, **details)
+
+
+class CheckpointError(AgentosError):
+    """Anything that goes wrong with steps, checkpoints and their evidence."""
+
+
+# What the caller gave.
+
+
+class InvalidInputError(CheckpointError, ValueError):
+    """An argument is not of the form that was promised; nothing was changed."""
+
+
+class SnapshotError(InvalidInputError):
+    """A value that JSON cannot carry and give back equal; the message has its path."""
+
+
+class SerializeStateError(SnapshotError):
+    """A run's state that JSON cannot carry, or that is too large to be stored; the message has its path."""
+
+
+class DataTypeError(CheckpointError, TypeError):
+    """What a run store was given to save is not bytes, bytearray or memoryview; nothing was stored."""
+
+
+class CheckpointFormatError(CheckpointError, ValueError):
+    """These bytes are no checkpoint in a version that this code reads."""
+
+
+class EvidenceDefinitionError(InvalidInputError):
+    """Evidence that could never be checked as written: unknown key, wrong type, malformed hash."""
+
+
+class CheckpointNotFoundError(CheckpointError, LookupError):
+    """No checkpoint has this id."""
+
+
+class StepNotFoundError(CheckpointError, LookupError):
+    """No step has this id."""
+
+
+# What the lifecycle forbids.
+
+
+class StepAlreadyCommittedError(CheckpointError):
+    """The step ended before; nothing was stored."""
+
+
+class StepIdTakenError(CheckpointError):
+    """A new step's id cannot be told from another's; nothing was stored. The manager draws another one by itself."""
+
+
+class CheckpointIdTakenError(CheckpointError):
+    """Another checkpoint has this id; nothing was stored."""
+
+
+class TaskFinishedError(CheckpointError):
+    """The task was finished; it takes no further steps."""
+
+
+class SupersededError(CheckpointError):
+    """The checkpoint was rolled back past and is no longer on the timeline."""
+
+
+# What the world says.
+
+
+class EvidenceMismatchError(CheckpointError):
+    """The world differs from what a checkpoint claims; it is not safe to stand there."""
+
+
+class EvidenceUnavailableError(CheckpointError):
+    """What a checkpoint claims could not be checked; that is no sign of damage."""
+
+
+class NotVerifiedError(CheckpointError):
+    """A step's block ended, and what it claimed does not hold or nothing was claimed; its checkpoint is stored unverified."""
+
+
+# What the store says.
+
+
+class StoreError(CheckpointError):
+    """The registry cannot be used as it is."""
+
+
+class StoreUnavailableError(StoreError):
+    """The registry cannot be opened, read or written here: missing folder, permission, read-only or full disk."""
+
+
+class StoreBusyError(StoreError):
+    """Another process held the write lock until this manager's deadline; nothing was stored."""
+
+
+class StoreCorruptError(StoreError):
+    """What was read is not what was written; it is reported and never served."""
+
+
+class StoreReplacedError(StoreError):
+    """The registry's file was removed or replaced under a running process; what was just written may be lost."""
+
+
+class OutcomeUnknownError(StoreError):
+    """The disk failed during a commit: it may or may not be there. The next call settles which."""
+
+
+class ForeignDatabaseError(StoreError):
+    """The file is a database, but not one of ours, or no database at all."""
+
+
+class ManagerClosedError(StoreError):
+    """The manager was closed before this call."""
+
+
+class StoreClosedError(StoreError):
+    """The run store was closed before this call."""
+
+
+# What the schema says.
+
+
+class MigrationError(StoreError):
+    """The schema cannot be brought to the version this code needs."""
+
+
+class SchemaTooNewError(MigrationError):
+    """The database was written by a newer agentos; going on could damage it."""
+
+
+class MigrationEditedError(MigrationError):
+    """A migration that was applied is not the one this code carries."""
+
+
+class MigrationGapError(MigrationError):
+    """Migration numbers do not follow each other."""

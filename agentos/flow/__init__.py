@@ -1,0 +1,1 @@
+"""Doors for workflow engines: stores of the shape that they expect, on top of what agentos keeps."""

@@ -1,0 +1,71 @@
+"""Look up how a command ended, where it was recorded when it ran.
+
+Nothing is ever run. The first place that says anything counts: the evidence itself, then the pointer it gives into the
+snapshot, then `exit_code` at the top of the snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentos._text import shown
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
+from agentos.errors import AgentosError
+
+_INDEX = re.compile("0|[1-9][0-9]{0,17}")
+_NOTHING = object()
+
+
+class CommandExit:
+    """Facts: `source` (None when nothing was recorded anywhere), `recorded`, `exit_code`."""
+
+    evidence_type = EvidenceType.COMMAND_EXIT
+
+    def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
+        """Look it up."""
+        if "actual_exit_code" in evidence.metadata:
+            return _seen("metadata['actual_exit_code']", evidence.metadata["actual_exit_code"])
+        try:
+            snapshot = around.snapshot()
+        except AgentosError as error:
+            return Unseen("NO_SNAPSHOT", error.message, error.hint)
+        pointer = evidence.metadata.get("snapshot_key")
+        if pointer is not None:
+            return _pointed_at(pointer, snapshot)
+        if snapshot is None or "exit_code" not in snapshot:
+            return Seen({"source": None, "recorded": False, "exit_code": None})
+        return _seen("snapshot['exit_code']", snapshot["exit_code"])
+
+
+def _pointed_at(pointer: str, snapshot: dict[str, Any] | None) -> Observation:
+    if snapshot is None:
+        return Unseen(
+            "NO_SNAPSHOT",
+            f"metadata['snapshot_key'] {shown(pointer, 120)} points into a snapshot, and there is none here",
+            "verify it through its checkpoint, or give metadata['actual_exit_code']",
+        )
+    return _seen(f"snapshot{pointer}", resolve(pointer, snapshot))
+
+
+def _seen(source: str, value: Any) -> Seen:
+    if value is _NOTHING:
+        return Seen({"source": source, "recorded": False, "exit_code": None})
+    # A whole subtree is no exit code; a few of its words are enough to see that.
+    plain = shown(value, 120) if isinstance(value, (dict, list)) else value
+    return Seen({"source": source, "recorded": True, "exit_code": plain})
+
+
+def resolve(pointer: str, document: Any) -> Any:
+    """What a JSON pointer (RFC 6901) names in the document, or a value that equals nothing."""
+    found = document
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(key, _NOTHING)
+        elif isinstance(found, list) and _INDEX.fullmatch(key) and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return _NOTHING
+    return found

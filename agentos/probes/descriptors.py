@@ -1,0 +1,85 @@
+"""Open a file without taking away a lock that this process holds on it.
+
+POSIX locks belong to the process and not to the descriptor: closing any descriptor of a file drops every lock the process has
+on that file, and with SQLite's locks go commits that were acknowledged. So nothing is opened that this process already has
+open (see `held`), and a descriptor whose file was opened by somebody else in the meantime is not closed but parked, until
+nobody else has that file open.
+
+Between looking and closing a few microseconds are left in which another thread may open the file; nothing in POSIX closes them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PATH_ONLY = getattr(os, "O_PATH", 0)
+_MOST = 1 << 20
+
+# Descriptors of our own reading hold no locks, so two threads may read one file; parked ones are among them.
+_ours: set[int] = set()
+_parked: deque[int] = deque()
+
+
+def held(status: os.stat_result) -> list[int]:
+    """The descriptors through which this process has that file open already, our own reading aside."""
+    return [descriptor for descriptor in _open_here() if descriptor not in _ours and is_on(descriptor, status)]
+
+
+@contextmanager
+def reading(opened: Callable[[int], int]) -> Iterator[int]:
+    """A descriptor to read from, given back without dropping a lock."""
+    release_parked()
+    descriptor = opened(READ)
+    _ours.add(descriptor)
+    try:
+        yield descriptor
+    finally:
+        _let_go(descriptor)
+
+
+def release_parked() -> None:
+    """Close what was parked and is shared with nobody any more."""
+    # Without a lock, which a fork could leave taken in the child for ever: each step is atomic by itself.
+    for _ in range(len(_parked)):
+        try:
+            descriptor = _parked.popleft()
+        except IndexError:
+            return  # another thread was faster
+        _let_go(descriptor)
+
+
+def _let_go(descriptor: int) -> None:
+    if held(os.fstat(descriptor)):
+        _parked.append(descriptor)
+        return
+    # In this order: between the two lines the number may already belong to somebody else, who must not be overlooked.
+    _ours.discard(descriptor)
+    os.close(descriptor)
+
+
+def is_on(descriptor: int, status: os.stat_result) -> bool:
+    """Whether that descriptor has this file open."""
+    try:
+        found = os.fstat(descriptor)
+        if (found.st_ino, found.st_dev) != (status.st_ino, status.st_dev):
+            return False
+        # Such a descriptor names a file without opening it: it can hold no lock, and its closing drops none.
+        return not fcntl.fcntl(descriptor, fcntl.F_GETFL) & _PATH_ONLY
+    except OSError:
+        return False  # it was closed since it was listed
+
+
+def _open_here() -> Iterable[int]:
+    for listing in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return [int(name) for name in os.listdir(listing)]
+        except OSError:
+            continue
+    # Without a listing every possible number is tried; slow, but overlooking one could cost a lock.
+    return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST))

@@ -1,0 +1,121 @@
+"""Hash one open file, and prove that it held still.
+
+The bytes are read once, from one descriptor, with its status before and after: a digest of content that never existed is worse
+than none. This file needs nothing but the standard library, because it runs in two places: imported by the probe, and as a
+program in a child process for files that this process must not open (see `elsewhere.py`).
+
+Whether the digest is the right one is not asked here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import sys
+import threading
+import time
+from typing import Any
+
+CHUNK = 1 << 20
+_SECOND = 10**9
+_MOST_TICKS = 3
+_spare = threading.local()
+
+
+def measure(descriptor: int, until: float) -> dict[str, Any]:
+    """`sha256`, `size`, `mtime_ns` and `identity` of the file, or `problem` and why there is no digest.
+
+    Problems: `not_regular`, `late` (the monotonic clock passed `until`), `changed`, `generated` (its size says nothing about
+    its content, as under /proc), `unreadable` with an `errno`.
+    """
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            return {"problem": "not_regular"}
+        _wait_for_writes(descriptor, before)
+        if still(os.fstat(descriptor)) != still(before):
+            return {"problem": "changed"}
+        digest, count = _digest(descriptor, before.st_size, until)
+        after = os.fstat(descriptor)
+    except OSError as error:
+        return {"problem": "unreadable", "errno": error.errno}
+    if digest is None:
+        return {"problem": "late"}
+    if still(before) != still(after):
+        return {"problem": "changed"}
+    if count != before.st_size:
+        return {"problem": "generated"}
+    return {"sha256": digest, "size": count, "mtime_ns": before.st_mtime_ns, "identity": [before.st_dev, before.st_ino]}
+
+
+def still(status: os.stat_result) -> tuple[int, ...]:
+    """What must be the same before and after."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _wait_for_writes(descriptor: int, status: os.stat_result) -> None:
+    """Let a write that is under way end. It was stamped when it began, so no later status would give it away."""
+    # (1) Before the clock of the file system has moved on, another write could bear the same stamp.
+    for _ in range(_MOST_TICKS if _COARSE else 0):
+        if not 0 <= status.st_ctime_ns - time.clock_gettime_ns(_COARSE) < _SECOND:
+            break
+        time.sleep(time.clock_getres(_COARSE))
+    # (2) Asking for the first data takes the lock that a write holds to its end; an empty file has none to ask for.
+    with contextlib.suppress(OSError, ValueError):
+        os.lseek(descriptor, 0, os.SEEK_DATA)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+
+
+def _clock_of_old_kernels() -> int:
+    """The clock that ticks every few milliseconds and stamps files; since Linux 6.13 no stamp that was read is used again."""
+    release = [int(part) for part in re.findall(r"\d+", os.uname().release)[:2]]
+    return 5 if sys.platform == "linux" and release < [6, 13] else 0
+
+
+_COARSE = _clock_of_old_kernels()
+
+
+def _digest(descriptor: int, size: int, until: float) -> tuple[str | None, int]:
+    """The digest and how many bytes it covers; stops as soon as there are more than `size`, or it is too late."""
+    digest, count = hashlib.sha256(), 0
+    buffer = _take_buffer()
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        while got := file.readinto(buffer):
+            digest.update(buffer if got == CHUNK else buffer[:got])
+            count += got
+            if count > size:
+                break
+            if time.monotonic() >= until:
+                return None, count
+    _spare.buffer = buffer
+    return digest.hexdigest(), count
+
+
+def _take_buffer() -> memoryview:
+    # It is taken out while in use: a signal handler that hashes in the middle of this must not write into it.
+    buffer = getattr(_spare, "buffer", None)
+    _spare.buffer = None
+    return memoryview(bytearray(CHUNK)) if buffer is None else buffer
+
+
+def main(arguments: list[str]) -> None:
+    """Hash the file that a parent process names, and print what `measure` says as JSON.
+
+    The name comes as hexadecimal bytes, relative to an inherited directory, or absolute if that is -1.
+    """
+    import json  # noqa: PLC0415 - only the child process pays for it
+
+    directory, name, flags, seconds = int(arguments[0]), bytes.fromhex(arguments[1]), int(arguments[2]), float(arguments[3])
+    try:
+        descriptor = os.open(name, flags, dir_fd=None if directory < 0 else directory)
+        answer = measure(descriptor, time.monotonic() + seconds)
+    except OSError as error:
+        answer = {"problem": "unreadable", "errno": error.errno}
+    sys.stdout.write(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

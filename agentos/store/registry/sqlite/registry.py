@@ -1,0 +1,236 @@
+"""The registry in a SQLite file: tasks, steps, evidence and verifications.
+
+Each public method is one transaction. Rules are asked, never restated: the lifecycle decides what may happen to a step. What is
+read is checked against its digest before it leaves this room.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+from agentos._text import shown
+from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
+from agentos.core.checkpoints.sealing import sha256
+from agentos.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    StepAlreadyCommittedError,
+    StepIdTakenError,
+    StepNotFoundError,
+    StoreError,
+    SupersededError,
+    TaskFinishedError,
+)
+from agentos.store.database import Database
+from agentos.store.durability import Durability
+from agentos.store.registry.sqlite import timeline
+from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
+from agentos.store.registry.sqlite.rows import StepRow, damaged
+from agentos.store.registry.sqlite.tables import Tables
+from agentos.store.schema import REGISTRY, load, migrate, refuse_newer
+
+
+class SQLiteRegistry:
+    """Keeps its promises (see core/checkpoints/ports.py) in one file, with the durability that was asked for."""
+
+    def __init__(self, path: str, durability: Durability, lock_timeout: float) -> None:
+        self._migrations = load(REGISTRY)
+        self._durability = durability
+        self._lock_timeout = lock_timeout
+        # The migrations that this process applied.
+        self.applied: list[str] = []
+        # Commits that raised, by step: the nonce tells later whether one of ours had landed all the same.
+        self._unanswered: dict[str, set[str]] = {}
+        self._remembered = Remembered()
+        self._database = Database(path, self._migrate, self._refuse_newer_schema, lock_timeout)
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._database.path
+
+    def open(self) -> None:
+        """Open the file now and bring it to the schema this code needs, so that trouble shows here and not at three o'clock."""
+        self._database.read(lambda _: None)
+
+    def begin(self, intent: Intent) -> None:
+        digest = sha256(intent.snapshot)
+
+        def work(connection: sqlite3.Connection) -> StepRow:
+            tables = Tables(connection)
+            snapshot = tables.insert_snapshot(intent.snapshot, digest)
+            task = self._remembered.task(intent.task_id)
+            row = None if task is None or task.status != "active" else tables.begin(intent, task, snapshot, digest)
+            return row or self._begin_on_stored(tables, intent, snapshot, digest)
+
+        self._remembered.keep_begun(self._database.write(work, synced=self._durability.syncs_begin))
+
+    def _begin_on_stored(self, tables: Tables, intent: Intent, snapshot: int, digest: bytes) -> StepRow:
+        task = tables.task(intent.task_id) or tables.new_task(intent.task_id, intent.begun_at)
+        if task.status != "active":
+            raise TaskFinishedError(
+                f"task {shown(intent.task_id, 80)}: finished; it takes no further steps", hint="use another task id"
+            )
+        self._remembered.keep_task(task)
+        row = tables.begin(intent, task, snapshot, digest)
+        if row is None and tables.key_is_taken(intent.step_id):
+            raise StepIdTakenError(f"step id {intent.step_id}: another step has its key", hint="begin again with a new id")
+        if row is None:
+            raise damaged(f"task {shown(intent.task_id, 80)}")
+        return row
+
+    def step(self, step_id: str) -> StoredStep | None:
+        def work(connection: sqlite3.Connection) -> StoredStep | None:
+            tables = Tables(connection)
+            row = tables.step(step_id)
+            return None if row is None else row.stored(tables.begin_snapshot(row), tables.results(row))
+
+        return self._database.read(work)
+
+    def open_steps(self, task_id: str) -> list[StoredStep]:
+        def work(connection: sqlite3.Connection) -> list[StoredStep]:
+            tables = Tables(connection)
+            return [row.stored(tables.begin_snapshot(row), None) for row in tables.open_steps(task_id)]
+
+        return self._database.read(work)
+
+    def note_error(self, step_id: str, error: str) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            tables = Tables(connection)
+            row = _existing(tables.step(step_id), step_id)
+            row.error = error
+            tables.update_step(row)
+
+        self._database.write(work, synced=self._durability.syncs_begin)
+
+    def commit(self, ending: Ending) -> StoredStep:
+        begun = self._remembered.begun(ending.step_id)
+        self._remembered.forget_begun(ending.step_id)
+        try:
+            try:
+                stored = self._commit(ending, begun)
+            except OutdatedError:
+                stored = self._commit(ending, None)
+        except StepAlreadyCommittedError:
+            # The refusal is an answer too: whoever gets it may take the checkpoint for durable.
+            self._database.settle()
+            raise
+        except BaseException as error:
+            # Also Control-C: it may have come between the commit and its answer.
+            if isinstance(error, StoreError) or not isinstance(error, CheckpointError):
+                self._unanswered.setdefault(ending.step_id, set()).add(ending.nonce)
+            raise
+        self._unanswered.pop(ending.step_id, None)
+        return stored
+
+    def _commit(self, ending: Ending, begun: StepRow | None) -> StoredStep:
+        def work(connection: sqlite3.Connection) -> StoredStep:
+            tables = Tables(connection)
+            row = begun or _existing(tables.step(ending.step_id), ending.step_id)
+            if row.nonce in self._unanswered.get(row.step_id, ()):
+                return tables.stored(row, repeated=True)
+            row = timeline.append(tables, self._remembered, row, ending)
+            # The snapshot is in the caller's hands already; reading it back would only cost.
+            return row.stored(b"", row.results)
+
+        return self._database.write(work, synced=self._durability.syncs_commit)
+
+    def checkpoint(self, checkpoint_id: str) -> StoredStep | None:
+        def work(connection: sqlite3.Connection) -> StoredStep | None:
+            tables = Tables(connection)
+            row = tables.checkpoint(checkpoint_id)
+            return None if row is None else tables.stored(row)
+
+        return self._database.read(work)
+
+    def last_verified(self, task_id: str, checkpoint_type: str | None) -> StoredStep | None:
+        def work(connection: sqlite3.Connection) -> StoredStep | None:
+            tables = Tables(connection)
+            row = timeline.last_verified(tables, task_id, checkpoint_type)
+            return None if row is None else tables.stored(row)
+
+        return self._database.read(work)
+
+    def checkpoints(
+        self, task_id: str, limit: int, checkpoint_type: str | None, *, include_superseded: bool
+    ) -> list[StoredStep]:
+        def work(connection: sqlite3.Connection) -> list[StoredStep]:
+            tables = Tables(connection)
+            found: list[StoredStep] = []
+            for row in timeline.newest_first(tables, task_id):
+                if len(found) == limit:
+                    break
+                wanted = row.is_checkpoint if include_superseded else row.is_live
+                if wanted and checkpoint_type in (None, row.checkpoint_type):
+                    found.append(tables.stored(row))
+            return found
+
+        return self._database.read(work)
+
+    def record_look(self, step_id: str, seen: int, look: Look) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            tables = Tables(connection)
+            timeline.record_look(tables, _existing(tables.step(step_id), step_id), seen, look)
+
+        self._database.write(work, synced=self._durability.syncs_commit)
+
+    def supersede_later(self, step_id: str) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            tables = Tables(connection)
+            row = _existing(tables.step(step_id), step_id)
+            if not row.is_live:
+                raise SupersededError(
+                    f"checkpoint {shown(row.public_id, 80)}: not on the timeline any more, it cannot end it",
+                    hint="roll back to a live checkpoint; list_checkpoints() shows them",
+                )
+            return timeline.end_at(tables, row)
+
+        return self._database.write(work, synced=self._durability.syncs_commit)
+
+    def delete(self, checkpoint_id: str) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            tables = Tables(connection)
+            row = tables.checkpoint(checkpoint_id)
+            if row is None:
+                return False
+            timeline.hide(tables, row, datetime.now(UTC).isoformat())
+            return True
+
+        return self._database.write(work, synced=self._durability.syncs_commit)
+
+    def finish(self, task_id: str) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            tables = Tables(connection)
+            task = tables.task(task_id)
+            if task is None:
+                raise CheckpointNotFoundError(f"task {shown(task_id, 80)}: nothing was ever begun")
+            task.status = "completed"
+            tables.update_task(task)
+
+        self._database.write(work, synced=self._durability.syncs_commit)
+
+    def later_claims(self, task_id: str, subject: str, after: int) -> list[tuple[str, int]]:
+        return self._database.read(lambda connection: Tables(connection).later_claims(task_id, subject, after))
+
+    def settle(self) -> None:
+        self._database.settle()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        applied = migrate(connection, self._migrations, self.path, self._lock_timeout)
+        self.applied.extend(f"{each.component} {each.number} {each.name}" for each in applied)
+
+    def _refuse_newer_schema(self, connection: sqlite3.Connection) -> None:
+        found = connection.execute("pragma user_version").fetchone()[0]
+        refuse_newer(REGISTRY, found, self._migrations[-1].number)
+        if found == 0:
+            raise damaged("schema_version")
+
+
+def _existing(row: StepRow | None, step_id: str) -> StepRow:
+    if row is None:
+        raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="begin_step() returns the id to commit")
+    return row

@@ -1,0 +1,211 @@
+"""What may be on a task's timeline, and what its row says about it.
+
+The task's row is kept in step with its checkpoints inside the same transaction: counter, head, newest verified. Those three
+make a lookup cheap, and a checkpoint that vanished from an index noticeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from agentos._text import shown
+from agentos.core.checkpoints import codec
+from agentos.core.checkpoints.lifecycle import StepEvent, StepState, advance
+from agentos.core.checkpoints.models import Outcome
+from agentos.core.checkpoints.ports import Ending, Look
+from agentos.core.checkpoints.sealing import sha256
+from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
+from agentos.store.registry.sqlite.rows import StepRow, TaskRow, copied, damaged
+from agentos.store.registry.sqlite.tables import Tables
+
+# How many types a task's row remembers the newest verified checkpoint of; custom types could be without number.
+_TYPES_REMEMBERED = 24
+
+
+def append(tables: Tables, remembered: Remembered, row: StepRow, ending: Ending) -> StepRow:
+    """End the step as the task's next checkpoint.
+
+    Raises:
+        OutdatedError: the step is not stored as it is given here.
+    """
+    row = copied(row)
+    row.state = advance(row.step_id, StepState(row.state), StepEvent.COMMIT)
+    if ending.checkpoint_id is not None:
+        tables.refuse_taken_id(ending.checkpoint_id, row.step_id)
+        row.checkpoint_id = ending.checkpoint_id if ending.checkpoint_id != row.public_id else None
+    row.pack, row.base_path, row.committed_at, row.nonce = ending.pack, ending.base_path, ending.committed_at, ending.nonce
+    if ending.snapshot is not None:
+        row.commit_sha256 = sha256(ending.snapshot)
+        row.commit_snapshot = tables.insert_snapshot(ending.snapshot, row.commit_sha256)
+    if ending.look is not None:
+        row.verifications = row.shown = 1
+        row.results = ending.look.results
+        _take_over(row, ending.look)
+    row.place = _next_place(tables, remembered, row)
+    if not tables.end_step(row):
+        raise OutdatedError
+    if row.checkpoint_id is not None:
+        tables.insert_name(row)
+    tables.insert_claims(row, ending.claims)
+    return row
+
+
+def _next_place(tables: Tables, remembered: Remembered, row: StepRow) -> int:
+    """Draw the next number and note the new head in the task's row, as remembered or, if that is outdated, as stored."""
+    task = remembered.task(row.task_id)
+    if task is None or not _drawn(tables, task, row):
+        task = _task_of(tables, row)
+        if not _drawn(tables, task, row):
+            raise damaged(f"task {shown(row.task_id, 80)}")
+    remembered.keep_task(task)
+    return task.sequence
+
+
+def _drawn(tables: Tables, task: TaskRow, row: StepRow) -> bool:
+    task.sequence += 1
+    task.head = task.sequence
+    if row.verified:
+        _remember_verified(task, task.sequence, row.checkpoint_type)
+    return tables.update_task(task, ending=1)
+
+
+def last_verified(tables: Tables, task_id: str, checkpoint_type: str | None) -> StepRow | None:
+    """The newest live verified checkpoint."""
+    task = tables.task(task_id)
+    if task is None:
+        return None
+    place = task.verified_head
+    if checkpoint_type is not None:
+        by_type = _by_type(task)
+        place = by_type.get(checkpoint_type, 0)
+        if place == 0 and len(by_type) >= _TYPES_REMEMBERED:
+            return _newest(tables, task, task.sequence, checkpoint_type)
+    if place == 0:
+        return None
+    row = tables.step_at(task_id, place)
+    if not _verified_of_type(row, checkpoint_type):
+        raise damaged(f"step {row.step_id}")
+    return row
+
+
+def newest_first(tables: Tables, task_id: str) -> Iterator[StepRow]:
+    """Every checkpoint of the task, also the hidden ones, from the newest down."""
+    task = tables.task(task_id)
+    return iter(()) if task is None else tables.down_from(task_id, task.sequence)
+
+
+def record_look(tables: Tables, row: StepRow, seen: int, look: Look) -> None:
+    """Append a verification. A slower one never overwrites a newer one, and "could not check" never moves the flag."""
+    counted = row.verifications == seen
+    row.verifications += 1
+    tables.insert_verification(row.step_id, row.verifications, look, counted=counted)
+    if counted:
+        row.shown = row.verifications
+        _take_over(row, look)
+    tables.update_step(row)
+    if counted:
+        _refresh(tables, row)
+
+
+def _take_over(row: StepRow, look: Look) -> None:
+    if look.outcome != Outcome.ERROR:
+        row.verified = int(look.outcome == Outcome.VERIFIED)
+        row.last_verified_at = look.at
+
+
+def end_at(tables: Tables, row: StepRow) -> int:
+    """Take every later live checkpoint off the timeline; how many that were."""
+    task = _task_of(tables, row)
+    above = tables.above(row.task_id, row.place)
+    if [each.place for each in above] != [*range(row.place + 1, task.sequence + 1)]:
+        raise damaged(f"task {shown(row.task_id, 80)}, its checkpoints after number {row.place}")
+    later = [each for each in above if each.is_live]
+    for each in later:
+        each.superseded_by = row.public_id
+        tables.update_step(each)
+    task.head = row.place
+    _forget_above(tables, task, row.place)
+    tables.update_task(task)
+    return len(later)
+
+
+def hide(tables: Tables, row: StepRow, at: str) -> None:
+    """Remove the checkpoint's snapshots and take it out of sight; its place and its claims stay."""
+    for number in (row.begin_snapshot, row.commit_snapshot):
+        tables.delete_snapshot(number)
+    row.begin_snapshot = row.commit_snapshot = None
+    row.deleted_at = at
+    tables.update_step(row)
+    task = _task_of(tables, row)
+    if task.head == row.place:
+        task.head = next((each.place for each in tables.down_from(row.task_id, row.place) if each.is_live), 0)
+        tables.update_task(task)
+    _refresh(tables, row)
+
+
+def _refresh(tables: Tables, row: StepRow) -> None:
+    """Bring the task's memory of verified checkpoints in step with one that changed."""
+    task = _task_of(tables, row)
+    if row.is_live and row.verified:
+        _remember_verified(task, row.place, row.checkpoint_type)
+    else:
+        _forget(tables, task, row.place, row.checkpoint_type)
+    tables.update_task(task)
+
+
+def _task_of(tables: Tables, row: StepRow) -> TaskRow:
+    task = tables.task(row.task_id)
+    if task is None:
+        raise damaged(f"task {shown(row.task_id, 80)}")
+    return task
+
+
+def _by_type(task: TaskRow) -> dict[str, int]:
+    return dict(codec.decode(task.verified_by_type))
+
+
+def _remember_verified(task: TaskRow, place: int, checkpoint_type: str) -> None:
+    task.verified_head = max(task.verified_head, place)
+    by_type = _by_type(task)
+    if checkpoint_type in by_type or len(by_type) < _TYPES_REMEMBERED:
+        by_type[checkpoint_type] = max(by_type.get(checkpoint_type, 0), place)
+        _store_by_type(task, by_type)
+
+
+def _store_by_type(task: TaskRow, by_type: dict[str, int]) -> None:
+    task.verified_by_type = orjson.dumps(by_type)
+
+
+def _forget(tables: Tables, task: TaskRow, place: int, checkpoint_type: str) -> None:
+    """The checkpoint at `place` is no longer one to name; find what stands behind it."""
+    by_type = _by_type(task)
+    if task.verified_head == place:
+        task.verified_head = _place(_newest(tables, task, place, None))
+    if by_type.get(checkpoint_type) == place:
+        by_type[checkpoint_type] = _place(_newest(tables, task, place, checkpoint_type))
+        _store_by_type(task, by_type)
+
+
+def _forget_above(tables: Tables, task: TaskRow, place: int) -> None:
+    by_type = _by_type(task)
+    if task.verified_head > place:
+        task.verified_head = _place(_newest(tables, task, place, None))
+    for checkpoint_type in [name for name, newest in by_type.items() if newest > place]:
+        by_type[checkpoint_type] = _place(_newest(tables, task, place, checkpoint_type))
+    _store_by_type(task, by_type)
+
+
+def _newest(tables: Tables, task: TaskRow, place: int, checkpoint_type: str | None) -> StepRow | None:
+    """The newest live verified checkpoint at or below `place`, by walking."""
+    rows = tables.down_from(task.task_id, place)
+    return next((row for row in rows if _verified_of_type(row, checkpoint_type)), None)
+
+
+def _verified_of_type(row: StepRow, checkpoint_type: str | None) -> bool:
+    return row.is_live and bool(row.verified) and checkpoint_type in (None, row.checkpoint_type)
+
+
+def _place(row: StepRow | None) -> int:
+    return 0 if row is None else row.place

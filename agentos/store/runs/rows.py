@@ -1,0 +1,199 @@
+"""The tables of the SQLite run store behind one connection: checked rows out, sealed rows in.
+
+Every row that is read is checked against its seal, and "there is no such row" is proved before it is believed: a row whose key
+was damaged stands where the search for its key ends, so the two neighbours are checked; a row that vanished is missed by its
+run's count. Runs inside a transaction that somebody else opened.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentos._text import shown
+from agentos.core.checkpoints.sealing import seal, sha256
+from agentos.errors import StoreCorruptError
+from agentos.store.named_sql import load_queries
+from agentos.store.runs.contract import CheckpointInfo, Infos, Names
+from agentos.store.runs.times import moment, now
+from agentos.store.schema import refuse_newer
+
+COMPONENT = "runs"
+SQL = load_queries(Path(__file__).with_name("queries.sql"))
+
+# The run's own row, among its nodes.
+_OWN = ""
+# What a save runs.
+_BEFORE_SAVE, _REPLACE_DATA = SQL["before_save"], SQL["replace_data"]
+_INSERT_DATA, _PUT_ROWS = SQL["insert_data"], SQL["put_rows"]
+
+
+class Row(NamedTuple):
+    """One row of `run_nodes` whose seal fits."""
+
+    run_id: str
+    node_id: str
+    sequence: int
+    size: int
+    saved_at: int
+    digest: bytes
+
+
+def save(connection: sqlite3.Connection, run_id: str, items: Iterable[tuple[str, bytes, bytes]], known: int) -> None:
+    """Store nodes, each with its bytes and their digest, under the next numbers of the run."""
+    execute = connection.execute
+    for node_id, data, digest in items:
+        schema, sequence, nodes, *own, data_id = execute(_BEFORE_SAVE, (run_id, node_id)).fetchone()
+        if schema != known:
+            _refuse_newer(schema, known)
+        if sequence is None:
+            sequence = nodes = 0
+            Tables(connection).enter(run_id)
+        elif own[2] != _sealed(run_id, _OWN, sequence, nodes, own[0], own[1]):
+            raise _damaged(run_id)
+        if data_id is None or not execute(_REPLACE_DATA, (data, data_id, run_id, node_id)).rowcount:
+            nodes += data_id is None
+            data_id = execute(_INSERT_DATA, (run_id, node_id, data)).lastrowid
+        sequence, size, at = sequence + 1, len(data), now()
+        own_seal = _sealed(run_id, _OWN, sequence, nodes, at, b"")
+        node_seal = _sealed(run_id, node_id, sequence, size, at, digest)
+        execute(_PUT_ROWS, (run_id, sequence, nodes, at, own_seal, node_id, size, data_id, digest, node_seal))
+
+
+class Tables:
+    """What else the store asks of them."""
+
+    __slots__ = ("_execute", "close")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        # One cursor for all: making one costs as much as a small statement. Nothing is run while rows are still being read.
+        cursor = connection.cursor()
+        self._execute = cursor.execute
+        # A statement that was left in the middle, because a row was damaged, would keep its view of the database.
+        self.close = cursor.close
+
+    def refuse_newer_schema(self, known: int) -> None:
+        """Raise if this code must not write any more."""
+        _refuse_newer(self._execute(SQL["schema"]).fetchone()[0], known)
+
+    def enter(self, run_id: str) -> None:
+        """Begin a run."""
+        self._prove_no_run(run_id)
+        self._execute(SQL["insert_run"], (run_id, seal("run/1", (run_id,))))
+
+    def load(self, run_id: str, node_id: str) -> bytes | None:
+        """The bytes of a node, or None if it is proved not to be there."""
+        found = self._execute(SQL["row"], (run_id, node_id)).fetchone()
+        if found is None:
+            self._prove_absent(run_id, node_id)
+            return None
+        row = _checked(found[:-1])
+        held = self._execute(SQL["data"], (found[-1], run_id, node_id)).fetchone()
+        if held is None or type(held[0]) is not bytes or len(held[0]) != row.size or sha256(held[0]) != row.digest:
+            raise _damaged(run_id, node_id)
+        return held[0]
+
+    def list(self, run_id: str) -> Infos:
+        """The nodes of a run in order of their numbers; no page with bytes is read."""
+        infos: Infos = []
+        expected = -1
+        for found in self._execute(SQL["rows_of_run"], (run_id,)):
+            row = _checked(found)
+            if row.node_id == _OWN:
+                expected = row.size
+            else:
+                infos.append(CheckpointInfo(run_id, row.node_id, row.sequence, moment(row.saved_at), row.size))
+        if expected != len(infos):
+            if expected >= 0 or infos:
+                raise _damaged(run_id)
+            self._prove_no_run(run_id)
+        infos.sort(key=lambda info: info.sequence)
+        return infos
+
+    def runs(self) -> Names:
+        """The runs that have a node."""
+        names: Names = []
+        count = 0
+        for run_id, stored, *own in self._execute(SQL["runs"]):
+            if type(run_id) is not str or stored != seal("run/1", (run_id,)):
+                raise _damaged(run_id)
+            if _checked(own).size:
+                names.append(run_id)
+            count += 1
+        if self._execute(SQL["count_of_runs"]).fetchone()[0] != count:
+            raise _damaged("(one that is not in the list of runs)")
+        return names
+
+    def delete(self, run_id: str, node_id: str) -> bool:
+        """Remove a node, damaged or not; False if it was not there."""
+        found = self._execute(SQL["row"], (run_id, node_id)).fetchone()
+        if found is None:
+            return False
+        own = self._execute(SQL["row"], (run_id, _OWN)).fetchone()
+        if own is None:
+            raise _damaged(run_id)
+        row = _checked(own[:-1])
+        self._execute(SQL["delete_data"], (found[-1], run_id, node_id))
+        self._execute(SQL["delete_row"], (run_id, node_id))
+        kept = row._replace(size=row.size - 1)
+        self._execute(SQL["update_own"], (kept.size, _sealed(*kept), run_id))
+        return True
+
+    def delete_run(self, run_id: str) -> bool:
+        """Remove a run with all that is left of it, damaged or not; False if there was nothing."""
+        self._execute(SQL["delete_data_of_run"], (run_id,))
+        self._execute(SQL["delete_rows_of_run"], (run_id,))
+        return bool(self._execute(SQL["delete_run"], (run_id,)).rowcount)
+
+    def _prove_absent(self, run_id: str, node_id: str) -> None:
+        own = self._execute(SQL["row"], (run_id, _OWN)).fetchone()
+        if own is None:
+            self._prove_no_run(run_id)
+            return
+        nodes = _checked(own[:-1]).size
+        before = self._execute(SQL["row_before"], (run_id, node_id)).fetchone()
+        after = self._execute(SQL["row_after"], (run_id, node_id)).fetchone()
+        # There is always a row before a node's: the run's own, if no other.
+        if before is None or self._execute(SQL["count_of_run"], (run_id,)).fetchone()[0] != nodes + 1:
+            raise _damaged(run_id)
+        for neighbour in (before, after):
+            if neighbour is not None:
+                _checked(neighbour)
+
+    def _prove_no_run(self, run_id: str) -> None:
+        """Neither table knows the run."""
+        known = self._execute(SQL["run"], (run_id,)).fetchone() is not None
+        if known or self._execute(SQL["count_of_run"], (run_id,)).fetchone()[0]:
+            raise _damaged(run_id)
+
+
+def _refuse_newer(found: int | None, known: int) -> None:
+    if found is None:
+        raise StoreCorruptError("schema_version: the run store is no longer entered there; nothing was stored")
+    refuse_newer(COMPONENT, found, known)
+
+
+def _sealed(run_id: str, node_id: str, sequence: int, size: int, saved_at: int, digest: bytes) -> bytes:
+    return seal("run-node/1", (run_id, node_id, sequence, size, saved_at, digest))
+
+
+def _checked(columns: Sequence[Any]) -> Row:
+    """The row, if its seal is the one that belongs to it. A damaged row can hold a value of any type."""
+    *fields, stored = columns
+    try:
+        good = stored == _sealed(*fields)
+    except TypeError:
+        good = False
+    if not good:
+        raise _damaged(*fields[:2])
+    return Row(*fields)
+
+
+def _damaged(run_id: Any, node_id: Any = _OWN) -> StoreCorruptError:
+    node = f", node {shown(node_id, 80)}" if node_id != _OWN else ""
+    return StoreCorruptError(
+        f"run {shown(run_id, 80)}{node}: the store is damaged; what is stored is not what was saved",
+        hint="nothing was served from it; restore a backup, or delete() it and save it again",
+    )

@@ -1,0 +1,76 @@
+"""The one module that knows everybody: turns paths and names into wired parts.
+
+Imported lazily by the manager, the verifier and `Evidence.capture_*`, so that the rules know no other room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentos._fork import importing
+from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
+from agentos.core.checkpoints.observing import Probe, Surroundings
+from agentos.core.checkpoints.ports import Registry
+from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
+from agentos.errors import EvidenceUnavailableError
+from agentos.store.boot import open_registry
+from agentos.store.durability import Durability, durability_named
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.task import Task
+
+SyncFiles = Callable[[EvidencePack, Surroundings, datetime], None]
+
+
+def manager_parts(
+    db_path: str | Path,
+    base_path: str | Path | None,
+    durability: str,
+    allowed_roots: Iterable[str | Path] | None,
+    lock_timeout: float,
+    verify_timeout: float,
+) -> tuple[Registry, EvidenceVerifier, SyncFiles, str]:
+    """Registry, verifier, what makes claimed files durable, and the registry's path."""
+    mode = durability_named(durability)
+    verifier = EvidenceVerifier(base_path, allowed_roots=allowed_roots, timeout=verify_timeout)
+    registry = open_registry(db_path, mode, lock_timeout)
+    return registry, verifier, _sync_files if mode is Durability.FULL else _leave_files, registry.path
+
+
+def default_probes() -> Mapping[EvidenceType, Probe]:
+    """The probes that come with agentos."""
+    with importing:
+        from agentos.probes import PROBES  # noqa: PLC0415 - only who looks at the world pays for the eyes
+
+    return PROBES
+
+
+def measured_file(path: str | Path, base_path: str | Path | None, description: str) -> Evidence:
+    """Evidence with the content the file has now."""
+    with importing:
+        from agentos.probes.capture import capture_file  # noqa: PLC0415
+
+    return capture_file(path, absolute(base_path), description)
+
+
+def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path) -> Task:
+    """A handle over a manager of its own."""
+    from agentos.core.checkpoints.manager import CheckpointManager  # noqa: PLC0415 - the manager imports this module
+
+    return CheckpointManager(db_path).task(task_id, workspace=workspace)
+
+
+def _sync_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:
+    with importing:
+        from agentos.probes.settling import sync_recent  # noqa: PLC0415
+
+    trouble = sync_recent(pack.evidence_list, around, since)
+    if trouble is not None:
+        raise EvidenceUnavailableError(f"{trouble.message}; nothing was stored", hint=trouble.hint)
+
+
+def _leave_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:
+    """Under weaker promises a claimed file is not synced."""

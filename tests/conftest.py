@@ -1,0 +1,77 @@
+"""What every test shares: how much to do, and from which seed.
+
+A normal run is quick enough to be run after every change; `--full` runs the same tests with the large counts.
+Whatever is drawn at random comes from `--seed`, which the header of every run prints: a failure can be run again.
+Fixtures about agentos itself live beside the tests that use them.
+"""
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+# Several times what the slowest crash loop takes on two busy cores.
+FULL_TIMEOUT_S = 1800
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options of this project."""
+    group = parser.getgroup("agentos")
+    group.addoption("--full", action="store_true", help="large counts: more crashes, more examples, more processes")
+    group.addoption("--seed", type=int, default=None, help="the seed of everything random (default: a new one)")
+
+
+# First, because pytest-timeout and Hypothesis read their options in the same hook.
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the seed before worker processes are started: they inherit the options as they are then."""
+    option = config.option
+    if option.seed is None:
+        option.seed = random.SystemRandom().randrange(2**32)
+    if option.full and getattr(option, "timeout", 0) is None:  # no such option if pytest-timeout is switched off
+        option.timeout = FULL_TIMEOUT_S
+    configure_hypothesis(config)
+
+
+def configure_hypothesis(config: pytest.Config) -> None:
+    """Draw examples from our seed, and leave nothing of Hypothesis in the tree."""
+    # It keeps tables about Unicode even without a database of examples.
+    home = config.rootpath / ".pytest_cache" / "hypothesis"
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(home))
+    if getattr(config.option, "hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(config.option.seed)
+
+    from hypothesis import HealthCheck, settings
+
+    # Elsewhere a slow machine must not fail a test: pytest-timeout is the limit. Examples are replayed by seed.
+    common = settings(deadline=None, database=None, derandomize=False, print_blob=True)
+    slow = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    settings.register_profile("normal", common, max_examples=50, suppress_health_check=slow)
+    settings.register_profile("full", common, max_examples=1000, suppress_health_check=slow)
+    settings.load_profile("full" if config.option.full else "normal")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what is needed to repeat the run."""
+    mode = "full" if config.option.full else "normal"
+    return f"agentos: {mode} run, --seed={config.option.seed}, SQLite {sqlite3.sqlite_version}"
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether the large counts are wanted."""
+    return bool(request.config.option.full)
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this run; the same in every worker process."""
+    return int(request.config.option.seed)
+
+
+@pytest.fixture(scope="session")
+def count(full: bool) -> Callable[[int, int], int]:
+    """Choose between the count of a normal run and that of a full one: `count(20, 2000)`."""
+    return lambda normal, large: large if full else normal
