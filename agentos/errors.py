@@ -97,7 +97,46 @@ class SupersededError(CheckpointError):
     """The checkpoint was rolled back past and is no longer on the timeline."""
 
 
+class NotInterruptedError(CheckpointError):
+    """The step is not one that a person may settle: it ended, or it is still under way."""
+
+
+# Who may go on.
+
+
+class TaskHeldError(CheckpointError):
+    """Another living holder has the task; the message says who, and since when."""
+
+
+class LeaseLostError(CheckpointError):
+    """This lease, or the one a step was begun under, is not the task's current one; nothing was changed."""
+
+
+# What must happen at most once.
+
+
+class OnceConflictError(CheckpointError):
+    """The key was used for another request; nothing was done."""
+
+
+class OncePendingError(CheckpointError):
+    """The call was begun and it is not known whether it happened; it is not made again."""
+
+
+class NotPerformed(CheckpointError):  # noqa: N818 - what a caller's function raises to say so, not something that went wrong here
+    """Raised by the function given to `once`: it did nothing, and may be called again."""
+
+
 # What the world says.
+
+
+class NotSafeToResumeError(CheckpointError):
+    """No state can be proven now, or somebody must decide first; `recovery` says what differs and what can be done."""
+
+    @property
+    def recovery(self) -> Any:
+        """The `Recovery` that led to this."""
+        return self._details.get("recovery")
 
 
 class EvidenceMismatchError(CheckpointError):
