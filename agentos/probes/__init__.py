@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from agentos.core.checkpoints.models import EvidenceType
 from agentos.core.checkpoints.observing import Probe
+from agentos.probes.artifact_absent import ArtifactAbsent
 from agentos.probes.artifact_exists import ArtifactExists
 from agentos.probes.command_exit import CommandExit
 from agentos.probes.db_row import DbRow
@@ -15,6 +16,7 @@ from agentos.probes.file_sha256 import FileSha256
 
 PROBES: dict[EvidenceType, Probe] = {
     EvidenceType.ARTIFACT_EXISTS: ArtifactExists(),
+    EvidenceType.ARTIFACT_ABSENT: ArtifactAbsent(),
     EvidenceType.FILE_SHA256: FileSha256(),
     EvidenceType.COMMAND_EXIT: CommandExit(),
     EvidenceType.DB_ROW: DbRow(),

@@ -22,6 +22,7 @@ _TYPES = {
     stat.S_IFSOCK: "socket",
     stat.S_IFCHR: "device",
     stat.S_IFBLK: "device",
+    stat.S_IFLNK: "link",
 }
 
 
@@ -34,7 +35,7 @@ class ArtifactExists:
         """Look once."""
         status = _entry_of_base(evidence.expected["path"], around)
         if status is not None:
-            return Seen({"exists": True, "type": _type_of(status)})
+            return Seen({"exists": True, "type": type_of(status)})
 
         def look(_: Deadline) -> Observation:
             with place_of(evidence.expected["path"], around) as place:
@@ -47,10 +48,11 @@ def bare_facts(place: Place) -> dict[str, Any]:
     """What is known without opening anything."""
     if place.status is None:
         return {"exists": False, "type": None, "near": near(place)}
-    return {"exists": True, "type": _type_of(place.status)}
+    return {"exists": True, "type": type_of(place.status)}
 
 
-def _type_of(status: os.stat_result) -> str:
+def type_of(status: os.stat_result) -> str:
+    """What it is, in a word."""
     return _TYPES.get(stat.S_IFMT(status.st_mode), "special file")
 
 

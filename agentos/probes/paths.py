@@ -51,19 +51,19 @@ class Place:
 
 
 @contextmanager
-def place_of(path: str, around: Surroundings) -> Iterator[Place]:
-    """The place that `path` names, seen from `around`.
+def place_of(path: str, around: Surroundings, *, follow: bool = True) -> Iterator[Place]:
+    """The place that `path` names, seen from `around`; the link itself, if the last name is one and is not to be followed.
 
     Raises:
         CannotSee: the base is not there, the path leads out of its root, or looking is not possible.
     """
     _refuse_unusable(path)
     if path.startswith("/") and not around.allowed_roots:
-        yield Place(path, path, path, _status_as_system(path))
+        yield Place(path, path, path, _status_as_system(path, follow=follow))
         return
     root, parts = _route(path, around)
     with Walk(root, parts, path) as walk:
-        yield _end_of(walk, os.path.join(root, path))
+        yield _end_of(walk, os.path.join(root, path), follow=follow)
 
 
 def _route(path: str, around: Surroundings) -> tuple[str, list[str]]:
@@ -78,9 +78,9 @@ def _route(path: str, around: Surroundings) -> tuple[str, list[str]]:
     return max(fitting, key=lambda route: len(route[1]))
 
 
-def _end_of(walk: Walk, full: str) -> Place:
+def _end_of(walk: Walk, full: str, *, follow: bool) -> Place:
     try:
-        name, status = walk.to_the_end()
+        name, status = walk.to_the_end(follow=follow)
     except OSError as error:
         if error.errno not in ABSENT:
             raise unreadable(walk.subject, error) from error
@@ -88,9 +88,9 @@ def _end_of(walk: Walk, full: str) -> Place:
     return Place(walk.subject, full, name, status, walk.directory, walk)
 
 
-def _status_as_system(path: str) -> os.stat_result | None:
+def _status_as_system(path: str, *, follow: bool) -> os.stat_result | None:
     try:
-        return os.stat(path)
+        return os.stat(path, follow_symlinks=follow)
     except OSError as error:
         if error.errno in ABSENT:
             return None

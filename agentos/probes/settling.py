@@ -2,7 +2,8 @@
 
 Without it a checkpoint can survive a power cut while the file it vouches for comes back empty. Synced are the file, and each
 directory on the way whose entry for it changed since the step began: an entry is new only if both the directory and what it
-leads to changed. What did not change costs a look.
+leads to changed. What did not change costs a look. Of what is claimed to be absent the directory it was taken from is synced,
+or deleting it could be forgotten.
 
 A sync that failed is reported and never repeated: the second one would succeed without the data being there. Whether the file
 is the right one is not asked here, and a path that cannot be looked at is left to its probe.
@@ -22,11 +23,12 @@ from datetime import datetime
 from agentos._text import shown
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Surroundings, Unseen
+from agentos.probes.artifact_absent import bare
 from agentos.probes.cannot_see import ABSENT, CannotSee
 from agentos.probes.descriptors import held, is_on, reading
 from agentos.probes.paths import Place, place_of
 
-_FILES = (EvidenceType.ARTIFACT_EXISTS, EvidenceType.FILE_SHA256)
+_FILES = (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256)
 # The kernel stamps files with a coarser clock than ours, and some file systems keep whole or even seconds only.
 _MARGIN = 2.0
 # What is on no disk cannot be synced; that is no failure.
@@ -46,7 +48,7 @@ def sync_recent(evidence: Iterable[Evidence], around: Surroundings, since: datet
         for item in evidence:
             path = item.expected.get("path") if item.evidence_type in _FILES else None
             if type(path) is str:
-                settling.settle(path, around)
+                settling.settle(path, around, gone=item.evidence_type == EvidenceType.ARTIFACT_ABSENT)
     except CannotSee as reason:
         return reason.unseen
     return None
@@ -61,17 +63,20 @@ class _Settling:
         self._line = 0 if time.time() < begun else int((begun - _MARGIN) * 1e9)
         self._done: set[tuple[int, int]] = set()
 
-    def settle(self, path: str, around: Surroundings) -> None:
+    def settle(self, path: str, around: Surroundings, *, gone: bool) -> None:
         if not _condemned and not self._may_be_recent(path, around):
             return
         with ExitStack() as stack:
             try:
-                place = stack.enter_context(place_of(path, around))
+                place = stack.enter_context(place_of(bare(path) if gone else path, around, follow=not gone))
             except CannotSee:
                 return
-            if place.status is None or place.walk is None:
+            if (place.status is None) is not gone or place.walk is None:
                 return
-            self._sync_thing(place, place.status)  # (1) content before the names that lead to it
+            if place.status is None:
+                self._sync_directory(place, place.walk.directory)  # (1) the nearest one that is left
+            else:
+                self._sync_thing(place, place.status)  # (1) content before the names that lead to it
             for directory, child in reversed(place.walk.lookups):  # (2)
                 if self._is_recent(os.fstat(child) if isinstance(child, int) else child):
                     self._sync_directory(place, directory)

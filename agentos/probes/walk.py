@@ -64,8 +64,8 @@ class Walk:
         """Whether no name was left when the walk stopped: the directory of the last one is there."""
         return not self._todo
 
-    def to_the_end(self) -> tuple[str, os.stat_result]:
-        """The last name in `directory`, and what it is; never a link.
+    def to_the_end(self, *, follow: bool = True) -> tuple[str, os.stat_result]:
+        """The last name in `directory`, and what it is: a link only if the last one is not to be followed.
 
         Raises:
             OSError: some name on the way is not there or cannot be looked at.
@@ -81,7 +81,7 @@ class Walk:
                 self._enter(part)
             else:
                 status = os.stat(part, dir_fd=self.directory, follow_symlinks=False)
-                if not stat.S_ISLNK(status.st_mode):
+                if not follow or not stat.S_ISLNK(status.st_mode):
                     self.lookups.append((self.directory, status))
                     return part, status
                 self._follow(part)

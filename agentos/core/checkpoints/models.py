@@ -34,6 +34,7 @@ class EvidenceType(StrEnum):
     """What kind of thing is claimed."""
 
     ARTIFACT_EXISTS = "artifact_exists"
+    ARTIFACT_ABSENT = "artifact_absent"
     FILE_SHA256 = "file_sha256"
     COMMAND_EXIT = "command_exit"
     DB_ROW = "db_row"
@@ -196,6 +197,10 @@ class Evidence:
 
 _Count = Annotated[int, Field(strict=True, ge=0)]
 _Flag = Annotated[bool, Field(strict=True)]
+# What a subject may be: a misspelled kind would release nothing, and nobody would notice.
+SUBJECT_KINDS = ("file", "row", "command")
+# pydantic's `.` and `$` know no lines, and neither does a path.
+_Subject = Annotated[str, Field(strict=True, pattern=f"^(?:{'|'.join(SUBJECT_KINDS)}):[^\\x00]+$")]
 
 
 @_readable
@@ -205,12 +210,15 @@ class EvidencePack:
 
     Part of it is enough only with `require_all=False` and `allow_partial=True`: then at least `max(1, min_verified)` items
     must hold. In every other combination all must. An empty pack never verifies.
+
+    `releases` names subjects, such as "file:out/x", that the task no longer vouches for: no earlier claim about them stands.
     """
 
     evidence_list: list[Evidence] = field(default_factory=list)
     require_all: _Flag = True
     allow_partial: _Flag = False
     min_verified: _Count = 0
+    releases: list[_Subject] = field(default_factory=list)
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Append one item.

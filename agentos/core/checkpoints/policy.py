@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentos._text import shown
-from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType, Outcome
+from agentos.core.checkpoints.models import SUBJECT_KINDS, Evidence, EvidencePack, EvidenceType, Outcome
 from agentos.errors import EvidenceDefinitionError
 
 _TYPES = frozenset(EvidenceType)
@@ -47,11 +47,25 @@ def refuse_spoiled(pack: EvidencePack) -> None:
     good = type(pack.evidence_list) is list and type(pack.require_all) is bool and type(pack.allow_partial) is bool
     if not good or type(pack.min_verified) is not int or pack.min_verified < 0:
         raise EvidenceDefinitionError("EvidencePack: a field was changed to something that the constructor would refuse")
+    refuse_no_subject(pack.releases)
     for number, item in enumerate(pack.evidence_list):
         if not isinstance(item, Evidence) or not _is_whole(item):
             raise EvidenceDefinitionError(
                 f"EvidencePack.evidence_list[{number}]: must be Evidence, found {shown(item, 120)}",
                 hint="make it with Evidence(evidence_type, description, expected)",
+            )
+
+
+def refuse_no_subject(releases: object) -> None:
+    """What is released must be named as a subject is; a name that fits nothing would release nothing, silently."""
+    if type(releases) is not list:
+        raise EvidenceDefinitionError(f"EvidencePack.releases: must be a list of subjects, found {shown(releases, 80)}")
+    for number, subject in enumerate(releases):
+        kind, _, rest = subject.partition(":") if type(subject) is str else ("", "", "")
+        if kind not in SUBJECT_KINDS or not rest or "\0" in rest:
+            raise EvidenceDefinitionError(
+                f"EvidencePack.releases[{number}]: must be a subject, found {shown(subject, 120)}",
+                hint=f"such as file:out/x; one of these, a colon, and what it is: {', '.join(SUBJECT_KINDS)}",
             )
 
 

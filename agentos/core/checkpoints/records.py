@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from agentos.core.checkpoints import codec
-from agentos.core.checkpoints.kinds import kind_of
-from agentos.core.checkpoints.kinds.kind import lifetime_of
+from agentos.core.checkpoints.kinds import as_claimed, kind_of
+from agentos.core.checkpoints.kinds.kind import RELEASE, lifetime_of
 from agentos.core.checkpoints.models import (
     Assurance,
     Checkpoint,
@@ -64,6 +64,8 @@ def encode_pack(pack: EvidencePack) -> tuple[bytes, EvidencePack]:
                 "require_all": pack.require_all,
                 "allow_partial": pack.allow_partial,
                 "min_verified": pack.min_verified,
+                # Left out where there are none, as in nearly every pack.
+                **({"releases": pack.releases} if pack.releases else {}),
             },
             "evidence_pack",
         )
@@ -79,6 +81,7 @@ def decode_pack(data: bytes) -> EvidencePack:
 
 def _pack_of(stored: dict[str, Any]) -> EvidencePack:
     stored["evidence_list"] = [_pending(item) for item in stored["evidence_list"]]
+    stored.setdefault("releases", [])
     return trusted(EvidencePack, **stored)
 
 
@@ -127,11 +130,16 @@ def attach_results(pack: EvidencePack, data: bytes) -> None:
 
 
 def claims_of(pack: EvidencePack, base_path: str) -> tuple[Claim, ...]:
-    """What each item is about, for the index from which the world is folded."""
+    """What each item and each release is about, for the index from which the world is folded.
+
+    Releases are numbered on from the items.
+    """
     claims = []
     for number, item in enumerate(pack.evidence_list):
         kind = kind_of(item)
         claims.append(Claim(kind.subject(item, base_path), number, lifetime_of(item, kind.lifetime).value))
+    for number, subject in enumerate(pack.releases, len(claims)):
+        claims.append(Claim(as_claimed(subject, base_path), number, RELEASE))
     return tuple(claims)
 
 

@@ -64,6 +64,7 @@ class StepBlock:
         self._task = task
         self._begin = (checkpoint_type, work_item_id, metadata)
         self._claims: list[Evidence | _FileClaim] = []
+        self._releases: list[str] = []
 
     def proves(self, evidence: Evidence) -> None:
         """Claim something; it is checked when the block ends.
@@ -82,13 +83,28 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-        if not isinstance(name, str):
-            raise InvalidInputError(f"step.proves_file: takes a path, found {shown(path, 80)}")
+        name = _name_of(path, "proves_file")
         about = description or f"content of {shown(name, 120)}"
         claim = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
         kind_of(claim).refuse_malformed(claim)
         self._claims.append(_FileClaim(claim))
+
+    def proves_absent(self, path: str | Path, description: str = "") -> None:
+        """Claim that nothing is at this path when the block ends, and that nothing comes back there.
+
+        Raises:
+            InvalidInputError: no file can have this path.
+        """
+        self._claims.append(_absence(_name_of(path, "proves_absent"), description))
+
+    def releases(self, path: str | Path) -> None:
+        """Let go of a file: what was claimed of it stands no longer, and nothing is claimed instead.
+
+        Raises:
+            InvalidInputError: no file can have this path.
+        """
+        claim = _absence(_name_of(path, "releases"), "")
+        self._releases.append(kind_of(claim).subject(claim, str(self._task.manager.base_path)))
 
     def __enter__(self) -> Self:
         if self.step_id:
@@ -103,7 +119,7 @@ class StepBlock:
             self._note(error)
             return
         try:
-            pack = EvidencePack([self._measured(claim) for claim in self._claims])
+            pack = EvidencePack([self._measured(claim) for claim in self._claims], releases=self._releases)
             self.checkpoint = manager.commit_step(self.step_id, pack, snapshot=self.state)
         except (InvalidInputError, EvidenceUnavailableError) as refusal:
             # Nothing was stored: the step stays begun, and why is written down with it.
@@ -138,6 +154,19 @@ class StepBlock:
             checkpoint_id=checkpoint.checkpoint_id,
             reasons=reasons,
         )
+
+
+def _name_of(path: object, method: str) -> str:
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise InvalidInputError(f"step.{method}: takes a path, found {shown(path, 80)}")
+    return name
+
+
+def _absence(name: str, description: str) -> Evidence:
+    claim = Evidence(EvidenceType.ARTIFACT_ABSENT, description or f"nothing at {shown(name, 120)}", {"path": name})
+    kind_of(claim).refuse_malformed(claim)
+    return claim
 
 
 class _FileClaim:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from agentos.core.checkpoints import snapshots
 from agentos.core.checkpoints.models import (
+    SUBJECT_KINDS,
     Assurance,
     Checkpoint,
     Evidence,
@@ -56,7 +57,12 @@ CLAIMS = st.builds(
     verified_at=st.none() | MOMENTS,
     result=st.none() | RESULTS,
 )
-PACKS = st.builds(EvidencePack, st.lists(CLAIMS, max_size=3), st.booleans(), st.booleans(), st.integers(0, 9))
+SUBJECTS = st.builds(
+    "{}:{}".format, st.sampled_from(SUBJECT_KINDS), st.text(min_size=1, max_size=9).map(lambda s: s.replace("\0", "0"))
+)
+PACKS = st.builds(
+    EvidencePack, st.lists(CLAIMS, max_size=3), st.booleans(), st.booleans(), st.integers(0, 9), st.lists(SUBJECTS, max_size=2)
+)
 CHECKPOINTS = st.builds(
     Checkpoint,
     st.text(max_size=10),
@@ -90,7 +96,8 @@ def test_the_fields_stand_in_the_order_of_the_contract():
     named = [each.name for each in fields(Evidence)]
     assert named[:4] == ["evidence_type", "description", "expected", "metadata"]
     assert named[4:8] == ["verified", "verification_status", "verification_error", "verified_at"]
-    assert [each.name for each in fields(EvidencePack)] == ["evidence_list", "require_all", "allow_partial", "min_verified"]
+    pack = [each.name for each in fields(EvidencePack)]
+    assert pack[:4] == ["evidence_list", "require_all", "allow_partial", "min_verified"]
     assert [each.name for each in fields(Checkpoint)][:11] == [
         "checkpoint_id", "task_id", "work_item_id", "checkpoint_type", "sequence_number", "snapshot_data", "evidence_pack",
         "metadata", "created_at", "verified", "last_verified_at",
@@ -113,8 +120,8 @@ def test_the_defaults_of_a_pack_are_the_strict_ones():
 
 
 def test_the_enums_are_texts():
-    """EvidenceType and VerificationStatus hold exactly the contract's values, and compare with them."""
-    assert [each.value for each in EvidenceType] == ["artifact_exists", "file_sha256", "command_exit", "db_row"]
+    """EvidenceType holds the contract's values and ours, VerificationStatus exactly the contract's; both compare with them."""
+    assert {"artifact_exists", "file_sha256", "command_exit", "db_row"} == set(EvidenceType) - {"artifact_absent"}
     assert [each.value for each in VerificationStatus] == ["pending", "verified", "failed"]
     assert str(EvidenceType.DB_ROW) == EvidenceType("db_row") == "db_row"
 

@@ -13,6 +13,7 @@ from agentos.errors import EvidenceDefinitionError
 
 KINDS: dict[EvidenceType, Kind] = {
     EvidenceType.ARTIFACT_EXISTS: files.ARTIFACT_EXISTS,
+    EvidenceType.ARTIFACT_ABSENT: files.ARTIFACT_ABSENT,
     EvidenceType.FILE_SHA256: files.FILE_SHA256,
     EvidenceType.COMMAND_EXIT: commands.COMMAND_EXIT,
     EvidenceType.DB_ROW: rows.DB_ROW,
@@ -32,4 +33,10 @@ def kind_of(evidence: Evidence) -> Kind:
     return kind
 
 
-__all__ = ["KINDS", "Kind", "Lifetime", "kind_of"]
+def as_claimed(subject: str, base_path: str) -> str:
+    """The subject as a claim made under this base would spell it: a release must meet what it releases."""
+    kind, _, rest = subject.partition(":")
+    return files.subject_of(rest, base_path) if kind == files.SUBJECT else subject
+
+
+__all__ = ["KINDS", "Kind", "Lifetime", "as_claimed", "kind_of"]

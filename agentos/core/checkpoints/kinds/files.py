@@ -1,6 +1,6 @@
-"""Claims about files and folders: that something is there, and that a file has this content.
+"""Claims about files and folders: that something is there, that nothing is, and that a file has this content.
 
-Both are about the same subject, the path, so a later claim of either kind takes the place of an earlier one.
+All are about the same subject, the path, so a later claim of any kind takes the place of an earlier one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from agentos._text import LIMIT, shown
 from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
 from agentos.core.checkpoints.models import Evidence, Outcome
 
+SUBJECT = "file"
 TYPES = ("any", "file", "directory")
 _LARGEST = 2**63
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _TRUST = "nobody vouches for what is there now; put the recorded content back, or fall back to an earlier checkpoint"
+
+_CAME_BACK = "find out who put it there; take it away, or fall back to an earlier checkpoint"
 
 
 def _check_path(evidence: Evidence) -> None:
@@ -52,8 +55,13 @@ def _check_sha256(evidence: Evidence) -> None:
 
 def subject(evidence: Evidence, base_path: str) -> str:
     """`file:` and the path: relative if it lies beneath the base, so that it survives a move of the workspace."""
-    path = posixpath.normpath(evidence.expected["path"])
-    return f"file:{path.removeprefix(base_path.rstrip('/') + '/') if path.startswith('/') else path}"
+    return subject_of(evidence.expected["path"], base_path)
+
+
+def subject_of(path: str, base_path: str) -> str:
+    """The same for a bare path."""
+    path = posixpath.normpath(path)
+    return f"{SUBJECT}:{path.removeprefix(base_path.rstrip('/') + '/') if path.startswith('/') else path}"
 
 
 def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -64,6 +72,14 @@ def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     if wanted not in ("any", facts["type"]):
         return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", _TRUST)
     return HOLDS
+
+
+def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    if not facts["exists"]:
+        return HOLDS
+    size = f" ({facts['size']:,} bytes)" if "size" in facts else ""
+    said = f"{shown(evidence.expected['path'])}: expected nothing, found a {facts['type']}{size}"
+    return Verdict(Outcome.FAILED, "ARTIFACT_PRESENT", said, _CAME_BACK)
 
 
 def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -98,4 +114,5 @@ _EXISTS_KEYS = frozenset({"path", "type"})
 _SHA256_KEYS = frozenset({"path", "sha256", "size"})
 
 ARTIFACT_EXISTS = Kind(frozenset({"path"}), _EXISTS_KEYS, Lifetime.LASTING, _check_exists, subject, _judge_exists)
+ARTIFACT_ABSENT = Kind(frozenset({"path"}), frozenset({"path"}), Lifetime.LASTING, _check_path, subject, _judge_absent)
 FILE_SHA256 = Kind(frozenset({"path", "sha256"}), _SHA256_KEYS, Lifetime.LASTING, _check_sha256, subject, _judge_sha256)

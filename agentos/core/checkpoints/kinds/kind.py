@@ -22,6 +22,10 @@ class Lifetime(StrEnum):
     TASK = "task"
 
 
+# In the index of claims beside the lifetimes: the end of what was claimed before, and itself no claim.
+RELEASE = "release"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A judgement on facts. `code` is stable: programs may depend on it."""
