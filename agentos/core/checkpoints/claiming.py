@@ -1,0 +1,149 @@
+"""Who may take a task, and whose writes count.
+
+The token decides writes, expiry only permits a takeover: a holder that slept through its ttl loses nothing until another one
+takes the task, and from then on nothing it does can land. A token is never given out twice and never goes back.
+Pure rules: whether a process lives, what time it is and which boot this is are observed elsewhere and handed in, and the store
+applies the answer under the lock of the task's row. A model of these very functions is searched in full by the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agentos._text import shown
+from agentos.errors import InvalidInputError, LeaseLostError
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A task's claim as it is stored. Without a holder the task is free; its token stays."""
+
+    holder: str | None = None
+    token: int = 0
+    boot: str | None = None
+    # By the clock that counts from that boot; None: for as long as the holder lives.
+    expires: float | None = None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to go on with a task, until another holder takes it. Good in the process that it was made in.
+
+    `expires` is in seconds since the machine started, or None; `ttl` is what it was asked for with.
+    """
+
+    task_id: str
+    holder: str
+    token: int
+    expires: float | None = None
+    ttl: float | None = None
+    process: str = ""
+
+
+class Decision(StrEnum):
+    """What becomes of a wish to hold a task."""
+
+    TAKE = "take"
+    RENEW = "renew"
+    HELD = "held"
+
+
+def may_take(claim: Claim, holder: str, alive: bool | None, now: float, boot: str) -> Decision:  # noqa: FBT001 - a fact
+    """Whether `holder` gets the task.
+
+    Args:
+        alive: whether the claim's holder lives; None if that cannot be seen from here.
+        now: seconds since this boot.
+        boot: which boot this is; an empty text where the system does not say.
+    """
+    if claim.holder is None or is_gone(claim, alive, boot):
+        return Decision.TAKE
+    if claim.holder == holder:
+        # Late or not: nobody took it in between, so no write of another holder can lie between its own.
+        return Decision.RENEW
+    return Decision.TAKE if has_expired(claim, now, boot) else Decision.HELD
+
+
+def is_gone(claim: Claim, alive: bool | None, boot: str) -> bool:  # noqa: FBT001 - a fact
+    """Whether the claim's holder is known to have ended: nothing lives through a restart of its machine."""
+    return claim.holder is not None and (alive is False or _differ(claim.boot, boot))
+
+
+def has_expired(claim: Claim, now: float, boot: str) -> bool:
+    """Whether the claim's time is up. Times of different boots cannot be compared, so then it is not."""
+    return claim.expires is not None and (claim.boot or "") == boot and now >= claim.expires
+
+
+def _differ(claimed: str | None, boot: str) -> bool:
+    # A system that does not name its boots tells nothing about restarts.
+    return bool(claimed) and bool(boot) and claimed != boot
+
+
+def granted(claim: Claim, decision: Decision, holder: str, ttl: float | None, now: float, boot: str) -> Claim:
+    """The claim after `decision`, which is not a refusal: whoever takes a task gets a token nobody had."""
+    if decision is Decision.HELD:
+        raise AssertionError("a task that is held is not granted")
+    token = claim.token + 1 if decision is Decision.TAKE else claim.token
+    return Claim(holder, token, boot, None if ttl is None else now + ttl)
+
+
+def released(claim: Claim, lease: Lease) -> Claim | None:
+    """The claim without its holder, who gave it back; None if the lease is not the current one and nothing changes."""
+    if (claim.holder, claim.token) != (lease.holder, lease.token):
+        return None
+    return replace(claim, holder=None, boot=None, expires=None)
+
+
+def fence_lease(claim: Claim, lease: Lease) -> None:
+    """Let a write through only under the task's current claim.
+
+    Raises:
+        LeaseLostError: another holder took the task, or it was given back; nothing may be changed.
+    """
+    if (claim.holder, claim.token) != (lease.holder, lease.token):
+        raise _lost(lease.task_id, claim, lease.token, "this lease has")
+
+
+def fence_step(task_id: str, claim: Claim, token: int) -> None:
+    """Let a step end only if nobody took the task since it began. `token` is what its begin stored.
+
+    Raises:
+        LeaseLostError: somebody did; nothing may be changed.
+    """
+    if claim.token != token:
+        raise _lost(task_id, claim, token, "the step was begun under")
+
+
+def _lost(task_id: str, claim: Claim, token: int, whose: str) -> LeaseLostError:
+    if claim.holder is None:
+        now_held = "nobody holds it now" if claim.token != token else "it was given back"
+    else:
+        now_held = f"it is held by {shown(claim.holder, 120)}"
+    return LeaseLostError(
+        f"task {shown(task_id, 80)}: {whose} token {token}, the task's is {claim.token}: {now_held}",
+        hint="stop this work: another holder may have gone on from an earlier state; resume() claims the task anew",
+        task_id=task_id,
+        token=token,
+        current_token=claim.token,
+        holder=claim.holder,
+    )
+
+
+def check_ttl(ttl: object) -> float | None:
+    """Seconds that a claim lasts without being renewed, or None: for as long as its process lives.
+
+    Raises:
+        InvalidInputError: not a positive finite number.
+    """
+    if ttl is None:
+        return None
+    if type(ttl) in {int, float}:
+        try:
+            seconds = float(ttl)  # type: ignore[arg-type]
+        except OverflowError:
+            seconds = math.inf
+        if 0 < seconds < math.inf:
+            return seconds
+    raise InvalidInputError(f"ttl must be a positive number of seconds or None, found {shown(ttl, 80)}")
