@@ -36,10 +36,29 @@ def verdict(pack: EvidencePack, outcomes: Sequence[Outcome]) -> Outcome:
     """
     if holds(pack, outcomes):
         return Outcome.VERIFIED
+    return _shortfall(outcomes, required(pack)) if pack.evidence_list else Outcome.FAILED
+
+
+def left_holds(pack: EvidencePack, outcomes: Sequence[Outcome]) -> bool:
+    """The same for what later steps left of the pack, one outcome per item that is left.
+
+    Whoever asks for two of three does not ask for two of the one that is left.
+    """
+    return 0 < len(outcomes) <= len(pack.evidence_list) and outcomes.count(Outcome.VERIFIED) >= _required_left(pack, outcomes)
+
+
+def left_verdict(pack: EvidencePack, outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of what is left of the pack; `error` as in `verdict`."""
+    return Outcome.VERIFIED if left_holds(pack, outcomes) else _shortfall(outcomes, _required_left(pack, outcomes))
+
+
+def _required_left(pack: EvidencePack, outcomes: Sequence[Outcome]) -> int:
+    return min(required(pack), len(outcomes))
+
+
+def _shortfall(outcomes: Sequence[Outcome], needed: int) -> Outcome:
     unseen = outcomes.count(Outcome.ERROR)
-    if unseen and pack.evidence_list and outcomes.count(Outcome.VERIFIED) + unseen >= required(pack):
-        return Outcome.ERROR
-    return Outcome.FAILED
+    return Outcome.ERROR if unseen and outcomes.count(Outcome.VERIFIED) + unseen >= needed else Outcome.FAILED
 
 
 def refuse_spoiled(pack: EvidencePack) -> None:

@@ -75,3 +75,57 @@ def test_asking_for_more_than_there_is_never_verifies(settings):
     with pytest.raises(EvidenceDefinitionError, match="3 of 2 items can never be verified"):
         policy.refuse_unreachable(pack)
     policy.refuse_unreachable(pack_of(2, *settings, 2))
+
+
+# What is left of a pack when later steps have taken over some of its subjects.
+
+# (require_all, allow_partial, min_verified) of three -> how many must hold of one, two, three that are left.
+REQUIRED_OF_LEFT = {
+    **{settings: (1, 2, 3) for settings, needed in REQUIRED.items() if needed == 3},
+    (False, True, 0): (1, 1, 1),
+    (False, True, 1): (1, 1, 1),
+    (False, True, 2): (1, 2, 2),
+}
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+@pytest.mark.parametrize("settings", list(REQUIRED))
+def test_what_is_left_is_judged_by_the_packs_own_policy(settings, left):
+    """The minimum is capped at what is left; part is enough only where it was for the whole; errors stay errors."""
+    needed = REQUIRED_OF_LEFT[settings][left - 1]
+    for outcomes in product((VERIFIED, FAILED, ERROR, NOT_RUN), repeat=left):
+        verified, unseen = outcomes.count(VERIFIED), outcomes.count(ERROR)
+        expected = VERIFIED if verified >= needed else ERROR if unseen and verified + unseen >= needed else FAILED
+        assert policy.left_verdict(pack_of(3, *settings), outcomes) is expected, outcomes
+        assert policy.left_holds(pack_of(3, *settings), outcomes) is (expected is VERIFIED), outcomes
+
+
+@pytest.mark.parametrize("settings", list(REQUIRED))
+def test_a_pack_of_which_everything_is_left_is_judged_as_a_pack(settings):
+    """The two rules meet where nothing was taken over."""
+    for outcomes in product((VERIFIED, FAILED, ERROR, NOT_RUN), repeat=3):
+        assert policy.left_verdict(pack_of(3, *settings), outcomes) is policy.verdict(pack_of(3, *settings), outcomes)
+
+
+@pytest.mark.parametrize("settings", list(REQUIRED))
+def test_nothing_left_does_not_hold(settings):
+    """Zero checks is not success here either, and neither are more answers than there were claims."""
+    assert policy.left_verdict(pack_of(3, *settings), []) is FAILED
+    assert policy.left_verdict(pack_of(1, *settings), [VERIFIED, VERIFIED]) is FAILED
+
+
+# What is released.
+
+
+@pytest.mark.parametrize("releases", [None, ("file:x",), "file:x", ["x"], ["file:"], ["file:a\0b"], ["fle:x"], [7], [None]])
+def test_a_release_that_names_nothing_is_refused_after_the_fact_too(releases):
+    """A field can be overwritten with anything; what could release nothing is refused before anything is stored."""
+    pack = pack_of(1)
+    pack.releases = releases
+    with pytest.raises(EvidenceDefinitionError, match=r"EvidencePack\.releases"):
+        policy.refuse_spoiled(pack)
+
+
+def test_releases_alone_verify_nothing():
+    """Letting go is no evidence: without a claim the pack is empty."""
+    assert EvidencePack(releases=["file:x"]).is_verified() is False
