@@ -88,6 +88,13 @@ def masked(agent: Agent, random: Random) -> None:
             os.symlink(full if how == 1 else agent.files.second, full)
 
 
+def wiped(agent: Agent, random: Random) -> None:
+    """Nothing that any step wrote is left."""
+    for base in (agent.files.work, agent.files.second):
+        for path in agent.files.paths():
+            clear(agent.files.full(path, base))
+
+
 def base_gone(agent: Agent, random: Random) -> None:
     """The disk is not mounted, or something else is where it was."""
     work = agent.files.work
@@ -138,7 +145,7 @@ def dead_branch(agent: Agent, random: Random) -> None:
 
 def died_unsure(agent: Agent, random: Random) -> None:
     """The crash came inside a step that must not run twice."""
-    agent.die(effects=random.choice(EFFECTS), rerunnable=False, expects=random.random() < 0.7)
+    agent.die(effects=random.choice(EFFECTS), rerunnable=False, expects=random.random() < 0.5)
 
 
 def died_inside(agent: Agent, random: Random) -> None:
@@ -152,6 +159,17 @@ def died_at_the_end(agent: Agent, random: Random) -> None:
     agent.die(effects="all", rerunnable=random.random() < 0.5)
     if random.random() < 0.3:
         random.choice((edited, put_back, half_written))(agent, random)
+
+
+def landed(agent: Agent, random: Random) -> None:
+    """The very second step had done all it was to do. The history of this plot is empty."""
+    agent.step()
+    agent.die(effects="all", rerunnable=random.random() < 0.5)
+
+
+def never_called(agent: Agent, random: Random) -> None:
+    """The registry was made, and that is all. The history of this plot is empty."""
+    agent.manager()
 
 
 def never_began(agent: Agent, random: Random) -> None:
@@ -176,9 +194,11 @@ def finished(agent: Agent, random: Random) -> None:
 
 
 PLOTS: tuple[Plot, ...] = (
-    *(nothing, edited, half_written, deleted, put_back, all_put_back, one_step_back, masked, base_gone, base_shut),
-    *(wrong_place, moved, dead_branch, died_unsure, died_inside, died_at_the_end, never_began, started_over, finished),
+    *(nothing, edited, half_written, deleted, put_back, all_put_back, one_step_back, masked, wiped, base_gone),
+    *(base_shut, wrong_place, moved, dead_branch, died_unsure, died_inside, died_at_the_end, started_over, finished),
+    *(landed, never_called, never_began),
 )
+WITHOUT_HISTORY = (landed, never_called, never_began)
 # Some of them after one another: a put-back after a crash inside a step, and so on.
 SIMPLE = (nothing, edited, half_written, deleted, put_back, all_put_back, masked)
 

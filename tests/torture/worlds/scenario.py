@@ -52,7 +52,7 @@ def play(directory: Path, seed: int, index: int) -> Played:
 
 
 def _lived(agent: Agent, random: Random, plot: plots.Plot) -> str | None:
-    if plot is not plots.never_began:
+    if plot not in plots.WITHOUT_HISTORY:
         plots.live_through(agent, random, random.randrange(1, 10))
     base = plot(agent, random)
     if plot in (plots.died_inside, plots.dead_branch, plots.one_step_back) and random.random() < 0.4:
