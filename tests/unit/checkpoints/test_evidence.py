@@ -1,4 +1,4 @@
-"""EvidenceVerifier: the four evidence types by every sentence of their contract, and what an answer says and hides."""
+"""EvidenceVerifier: the evidence types by every sentence of their contract, and what an answer says and hides."""
 
 from __future__ import annotations
 
@@ -99,6 +99,35 @@ def test_a_base_given_as_a_relative_path_is_pinned(base, monkeypatch):
     verifiers = [EvidenceVerifier(probes=PROBES), EvidenceVerifier(Path(), probes=PROBES), EvidenceVerifier(".", probes=PROBES)]
     monkeypatch.chdir("/")
     assert [code(each, "artifact_exists", {"path": "file"}) for each in verifiers] == ["VERIFIED"] * 3
+
+
+# artifact_absent
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("gone", "VERIFIED"), ("gone/x", "VERIFIED"), ("file", "ARTIFACT_PRESENT"), ("folder", "ARTIFACT_PRESENT")],
+)
+def test_nothing_at_the_path_is_what_is_claimed(verifier, path, expected):
+    """Anything there is a difference."""
+    assert code(verifier, "artifact_absent", {"path": path}) == expected
+
+
+def test_what_is_there_after_all_is_described(verifier, base):
+    """Its type, and its size where that says something; a link that leads nowhere is there too."""
+    (base / "link").symlink_to("nowhere")
+    assert error(verifier, "artifact_absent", {"path": "file"}) == "file: expected nothing, found a file (5 bytes)"
+    assert error(verifier, "artifact_absent", {"path": "folder"}) == "folder: expected nothing, found a directory"
+    assert error(verifier, "artifact_absent", {"path": "link"}) == "link: expected nothing, found a link"
+
+
+def test_absence_is_not_proved_by_a_base_that_is_not_there(base):
+    """What could not be looked at is an error, and nobody resumes on it."""
+    verifier = EvidenceVerifier(base / "unmounted", probes=PROBES)
+    item = claim("artifact_absent", {"path": "gone"})
+    assert not verifier.verify_evidence(item)
+    assert item.result is not None
+    assert (item.result.outcome, item.result.code) == (Outcome.ERROR, "BASE_MISSING")
 
 
 # file_sha256
@@ -251,6 +280,9 @@ def test_a_database_that_is_missing_fails_and_one_that_is_not_named_is_an_error(
         ("artifact_exists", {"path": {1: 2}}, "key 1 is int, keys must be str"),
         ("artifact_exists", {"path": {10**5000: 2}}, "is int, keys must be str"),
         ("artifact_exists", {"path": "\ud800"}, "holds a lone surrogate"),
+        ("artifact_absent", {}, "Missing 'path' in expected"),
+        ("artifact_absent", {"path": "../x"}, "leaves the base path"),
+        ("artifact_absent", {"path": "x", "type": "file"}, "unknown key in expected: type"),
         ("file_sha256", {"path": "x"}, "Missing 'sha256' in expected"),
         ("file_sha256", {"path": "x", "sha256": "abc123..."}, "must be 64 hexadecimal digits, found 'abc123...'"),
         ("file_sha256", {"path": "x", "sha256": HELLO[:-1] + "g"}, "must be 64 hexadecimal digits"),

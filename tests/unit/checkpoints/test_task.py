@@ -265,10 +265,51 @@ def test_only_evidence_can_be_proved(task: Task, bad: Any):
 
 @pytest.mark.parametrize("bad", ["", "nul\0", "../outside", 5, None, b"a"], ids=range(6))
 def test_a_path_that_could_never_be_proved_is_refused_at_once(task: Task, bad: Any):
-    """proves_file measures later, but says at once when there can be no such file."""
-    with pytest.raises(InvalidInputError), task.step("tool_executed", {}) as step:
-        step.proves_file(bad)
+    """proves_file measures later, but says at once when there can be no such file; the others likewise."""
+    for method in ("proves_file", "proves_absent", "releases"):
+        with pytest.raises(InvalidInputError), task.step("tool_executed", {}) as step:
+            getattr(step, method)(bad)
     assert [] == task.checkpoints()
+
+
+def test_absence_is_claimed_and_looked_at_when_the_block_ends(task: Task, work: Path):
+    """A file that the step took away is proved to be gone; one that is still there is not."""
+    (work / "a").write_text("a")
+    with task.step("tool_executed", {}) as step:
+        step.proves_absent("a")
+        (work / "a").unlink()
+    assert step.checkpoint is not None
+    assert step.checkpoint.verified
+    (work / "a").write_text("back")
+    assert not task.manager.verify_checkpoint(step.checkpoint.checkpoint_id)
+    with (
+        pytest.raises(NotVerifiedError, match=r"a: expected nothing, found a file \(4 bytes\)"),
+        task.step("tool_executed", {}) as step,
+    ):
+        step.proves_absent(work / "a", "tidied up")
+    assert step.checkpoint is not None
+    assert "tidied up" == step.checkpoint.evidence_pack.evidence_list[0].description
+
+
+def test_a_file_is_released_under_the_name_it_was_claimed_by(task: Task, work: Path):
+    """Relative or absolute: the subject is the same, it is stored with the pack, and it is no claim of its own."""
+    (work / "kept").write_text("kept")
+    with task.step("tool_executed", {}) as step:
+        step.proves_file("kept")
+        step.releases("./out//x")
+        step.releases(work / "out" / "y")
+    assert step.checkpoint is not None
+    assert step.checkpoint.verified
+    [stored] = task.checkpoints()
+    assert ["file:out/x", "file:out/y"] == stored.evidence_pack.releases
+    assert 1 == len(stored.evidence_pack.evidence_list)
+
+
+def test_a_block_that_only_releases_is_not_verified(task: Task):
+    """Letting go proves nothing."""
+    with pytest.raises(NotVerifiedError, match="nothing was claimed"), task.step("tool_executed", {}) as step:
+        step.releases("x")
+    assert [False] == [each.verified for each in task.checkpoints()]
 
 
 def test_a_state_that_cannot_be_stored_is_refused_before_the_block(task: Task):

@@ -260,6 +260,51 @@ def test_what_cannot_be_looked_at_is_left_to_its_probe(base, syncs, tmp_path, pa
     assert syncs.paths == []
 
 
+@pytest.mark.parametrize(("path", "synced"), [("d/x", ["d"]), ("d/x/", ["d"]), ("d/sub/x", ["d"]), ("x", ["."])])
+def test_a_deletion_is_settled_where_it_happened(base, syncs, monkeypatch, path, synced):
+    """The nearest directory that is left is synced, or what was deleted could be back after a power cut."""
+    (base / "d" / "sub").mkdir(parents=True)
+    for name in ("x", "d/x", "d/sub/x"):
+        (base / name).write_bytes(b"")
+    begun = a_moment_later(monkeypatch)
+    if path == "d/sub/x":
+        (base / path).unlink()
+        (base / "d" / "sub").rmdir()
+    else:
+        (base / path.rstrip("/")).unlink()
+    assert settle(base, path, since=begun, kind="artifact_absent") is None
+    assert names(syncs, base) == synced
+
+
+def test_a_folder_put_in_place_of_another_is_settled_with_what_it_lacks(base, syncs, monkeypatch):
+    """The file went with the folder that was there before; the entry of its successor is synced."""
+    (base / "d").mkdir()
+    (base / "d" / "x").write_bytes(b"")
+    (base / "successor").mkdir()
+    begun = a_moment_later(monkeypatch)
+    os.rename(base / "d", base / "old")
+    os.rename(base / "successor", base / "d")
+    settle(base, "d/x", since=begun, kind="artifact_absent")
+    assert names(syncs, base)[-1] == "."
+
+
+def test_what_was_absent_before_the_step_costs_no_sync(base, syncs, monkeypatch):
+    """Its directory did not change. What is there after all, a dangling link too, is for the probe to report."""
+    (base / "dangling").symlink_to("nowhere")
+    settle(base, "dangling", kind="artifact_absent")
+    pretend_it_is(monkeypatch, later())
+    settle(base, "gone", since=later(), kind="artifact_absent")
+    assert syncs.paths == []
+
+
+def test_a_deletion_that_cannot_be_settled_is_reported(base, syncs):
+    """Nobody may resume from an absence that may be undone."""
+    syncs.error = errno.EIO
+    trouble = settle(base, "gone", kind="artifact_absent")
+    assert isinstance(trouble, Unseen)
+    assert trouble.code == "SYNC_FAILED"
+
+
 def test_allowed_roots_bound_the_settling(base, syncs, tmp_path):
     """Beyond an allowed root nothing is synced, and above it nothing either."""
     (base / "x").write_bytes(b"x")

@@ -60,8 +60,17 @@ def subject(evidence: Evidence, base_path: str) -> str:
 
 def subject_of(path: str, base_path: str) -> str:
     """The same for a bare path."""
+    return f"{SUBJECT}:{from_base(path, base_path)}"
+
+
+def from_base(path: str, base_path: str) -> str:
+    """One spelling for every way to write a path: relative if it lies beneath the base, the base itself as a dot."""
     path = posixpath.normpath(path)
-    return f"{SUBJECT}:{path.removeprefix(base_path.rstrip('/') + '/') if path.startswith('/') else path}"
+    if not path.startswith("/"):
+        return path
+    # Two slashes at the front mean one, but not to `normpath`.
+    path = f"/{path.lstrip('/')}"
+    return "." if path == base_path else path.removeprefix(base_path.rstrip("/") + "/")
 
 
 def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:

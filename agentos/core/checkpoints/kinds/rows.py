@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from agentos._text import listed, shown
+from agentos.core.checkpoints.kinds.files import from_base
 from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
 from agentos.core.checkpoints.models import Evidence, Outcome
 
@@ -44,10 +45,11 @@ def _check_columns(evidence: Evidence, part: str) -> None:
             refuse(evidence, f"expected['{part}'][{shown(repr(name), 60)}] does not fit a 64-bit column")
 
 
-def subject(evidence: Evidence, base_path: str) -> str:  # noqa: ARG001 - every kind's subject takes the base
-    """`row:`, the database, the table and what identifies the row."""
+def subject(evidence: Evidence, base_path: str) -> str:
+    """`row:`, the database (spelled as a file's subject is; our own registry has no name), the table and what tells the row."""
     where = json.dumps(evidence.expected["where"], sort_keys=True, ensure_ascii=False)
-    return f"row:{evidence.metadata.get('db_path', '')}#{evidence.expected['table']}?{where}"
+    path = evidence.metadata.get("db_path")
+    return f"row:{from_base(path, base_path) if path else ''}#{evidence.expected['table']}?{where}"
 
 
 def same(expected: Any, found: Any) -> bool:
