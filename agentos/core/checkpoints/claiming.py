@@ -89,6 +89,16 @@ def granted(claim: Claim, decision: Decision, holder: str, ttl: float | None, no
     return Claim(holder, token, boot, None if ttl is None else now + ttl)
 
 
+def entered(claim: Claim, alive: bool | None, now: float, boot: str) -> Claim | None:  # noqa: FBT001 - a fact
+    """The claim once a write without a lease has come in; None if a holder has the task and keeps it out.
+
+    A claim that could be taken ends here: with the same token left in force, a holder that only slept would go on beside us.
+    """
+    if claim.holder is None:
+        return claim
+    return None if may_take(claim, "", alive, now, boot) is Decision.HELD else Claim(None, claim.token + 1)
+
+
 def released(claim: Claim, lease: Lease) -> Claim | None:
     """The claim without its holder, who gave it back; None if the lease is not the current one and nothing changes."""
     if (claim.holder, claim.token) != (lease.holder, lease.token):

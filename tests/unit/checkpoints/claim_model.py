@@ -17,10 +17,10 @@ from agentos.core.checkpoints.claiming import (
     Claim,
     Decision,
     Lease,
+    entered,
     fence_lease,
     fence_step,
     granted,
-    is_gone,
     may_take,
     released,
 )
@@ -74,7 +74,7 @@ class Rules:
     unleased: bool = True
     token_decides: bool = True
     expiry_decides: bool = False
-    expired_claims_block_begin: bool = True
+    a_begin_ends_what_it_overrides: bool = True
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ def calls(world: World, who: int, rules: Rules) -> Iterator[Action]:
     if world.claim.token < rules.tokens:
         yield Action("claim", who, 1)
         yield Action("claim", who, None)
-    if holder.step is None and world.begins < rules.begins:
+    # A begin may cost a token too.
+    if holder.step is None and world.begins < rules.begins and world.claim.token <= rules.tokens:
         if holder.lease is not None:
             yield Action("begin", who)
         elif rules.unleased:
@@ -187,24 +188,17 @@ def claim(world: World, action: Action, rules: Rules) -> tuple[World, str]:
 
 
 def begin(world: World, action: Action, rules: Rules) -> tuple[World, str]:
-    who = action.who
-    holder = world.holders[who]
-    leased = action.name == "begin"
-    if leased and rules.token_decides:
-        fence_lease(world.claim, existing(holder.lease))
-    if not leased and blocks(world, who, rules):
-        return world, "held"
-    step = Step(world.claim.token, leased)
-    return put(world._replace(begins=world.begins + 1), who, holder._replace(step=step)), "begun"
-
-
-def blocks(world: World, who: int, rules: Rules) -> bool:
-    """Whether the claim of somebody else forbids a begin without a lease."""
-    if world.claim.holder is None:
-        return False
-    if rules.expired_claims_block_begin:
-        return not is_gone(world.claim, seen(world, who), str(world.boot))
-    return may_take(world.claim, name(world, who), seen(world, who), world.now, str(world.boot)) is Decision.HELD
+    if action.name == "begin":
+        if rules.token_decides:
+            fence_lease(world.claim, existing(world.holders[action.who].lease))
+    else:
+        claim = entered(world.claim, seen(world, action.who), world.now, str(world.boot))
+        if claim is None:
+            return world, "held"
+        if claim != world.claim and rules.a_begin_ends_what_it_overrides:
+            world = overtake(world._replace(claim=claim), action.who)
+    holder = world.holders[action.who]._replace(step=Step(world.claim.token, action.name == "begin"))
+    return put(world._replace(begins=world.begins + 1), action.who, holder), "begun"
 
 
 def commit(world: World, action: Action, rules: Rules) -> tuple[World, str]:
