@@ -9,7 +9,7 @@ applies the answer under the lock of the task's row. A model of these very funct
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from agentos._text import shown
@@ -25,6 +25,13 @@ class Claim:
     boot: str | None = None
     # By the clock that counts from that boot; None: for as long as the holder lives.
     expires: float | None = None
+    # Tokens of different tasks are often equal; where the task is named, a lease has to be for that one.
+    task_id: str | None = None
+
+    def is_under(self, lease: Lease) -> bool:
+        """Whether this is the claim that the lease was given for, and still is."""
+        same_task = self.task_id is None or self.task_id == lease.task_id
+        return same_task and (self.holder, self.token) == (lease.holder, lease.token)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def granted(claim: Claim, decision: Decision, holder: str, ttl: float | None, no
     if decision is Decision.HELD:
         raise AssertionError("a task that is held is not granted")
     token = claim.token + 1 if decision is Decision.TAKE else claim.token
-    return Claim(holder, token, boot, None if ttl is None else now + ttl)
+    return Claim(holder, token, boot, None if ttl is None else now + ttl, claim.task_id)
 
 
 def entered(claim: Claim, alive: bool | None, now: float, boot: str) -> Claim | None:  # noqa: FBT001 - a fact
@@ -96,23 +103,31 @@ def entered(claim: Claim, alive: bool | None, now: float, boot: str) -> Claim | 
     """
     if claim.holder is None:
         return claim
-    return None if may_take(claim, "", alive, now, boot) is Decision.HELD else Claim(None, claim.token + 1)
+    return None if may_take(claim, "", alive, now, boot) is Decision.HELD else _free(claim, claim.token + 1)
 
 
 def released(claim: Claim, lease: Lease) -> Claim | None:
     """The claim without its holder, who gave it back; None if the lease is not the current one and nothing changes."""
-    if (claim.holder, claim.token) != (lease.holder, lease.token):
-        return None
-    return replace(claim, holder=None, boot=None, expires=None)
+    return _free(claim, claim.token) if claim.is_under(lease) else None
+
+
+def _free(claim: Claim, token: int) -> Claim:
+    return Claim(None, token, task_id=claim.task_id)
 
 
 def fence_lease(claim: Claim, lease: Lease) -> None:
     """Let a write through only under the task's current claim.
 
     Raises:
-        LeaseLostError: another holder took the task, or it was given back; nothing may be changed.
+        LeaseLostError: another holder took the task, or it was given back, or it is another task; nothing may be changed.
     """
-    if (claim.holder, claim.token) != (lease.holder, lease.token):
+    if claim.task_id is not None and claim.task_id != lease.task_id:
+        raise LeaseLostError(
+            f"task {shown(claim.task_id, 80)}: this lease is for another task, {shown(lease.task_id, 80)}",
+            hint="every task is claimed by itself: pass the lease that claim_task() gave for this one",
+            task_id=claim.task_id,
+        )
+    if not claim.is_under(lease):
         raise _lost(lease.task_id, claim, lease.token, "this lease has")
 
 

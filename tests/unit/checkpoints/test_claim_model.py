@@ -186,6 +186,17 @@ class TestTheRules:
             claiming.fence_lease(self.HELD, lease)
         assert (7, "a") == tuple(refusal.value.diagnostics()[key] for key in ("current_token", "holder"))
 
+    def test_a_lease_for_another_task_writes_nothing(self):
+        """One holder may have two tasks, both with their seventh token."""
+        claim = replace(self.HELD, task_id="t")
+        claiming.fence_lease(claim, Lease("t", "a", 7))
+        with pytest.raises(LeaseLostError, match="task t: this lease is for another task, u"):
+            claiming.fence_lease(claim, Lease("u", "a", 7))
+        assert claiming.released(claim, Lease("u", "a", 7)) is None
+        assert "t" == claiming.released(claim, Lease("t", "a", 7)).task_id
+        assert "t" == claiming.entered(claim, False, 0.0, "boot").task_id
+        assert "t" == claiming.granted(claim, Decision.TAKE, "b", None, 0.0, "boot").task_id
+
     def test_a_lease_that_was_given_back_writes_nothing(self):
         """Although nobody has taken the task since."""
         lease = Lease("t", "a", 7)
