@@ -1,8 +1,8 @@
 """What finding the answer costs: `recover` over a long timeline, against looking at the same subjects with the verifier alone.
 
-Every step of the timeline rewrites and proves one of the files, so the world of the newest checkpoint is as many claims as there
-are files, spread over as many packs. Both contenders hash every file once; what `recover` costs more is folding the world and
-explaining the answer. Memory is the peak of what Python allocates in one call, with large snapshots: walking back past many
+Every step of the timeline rewrites and proves one of the files, so the world of the newest checkpoint is as many claims as
+there are files, spread over as many packs. Both contenders hash every file once; what `recover` costs more is folding the world
+and explaining the answer. Memory is the peak of what Python allocates in one call, with large snapshots: walking back past many
 candidates may not need more of it than standing at the first.
 """
 

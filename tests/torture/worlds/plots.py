@@ -167,6 +167,12 @@ def landed(agent: Agent, random: Random) -> None:
     agent.die(effects="all", rerunnable=random.random() < 0.5)
 
 
+def doubtful(agent: Agent, random: Random) -> None:
+    """The very second step must not run twice, and nobody said what it would leave. The history of this plot is empty."""
+    agent.step()
+    agent.die(effects=random.choice(EFFECTS), rerunnable=False, expects=False)
+
+
 def never_called(agent: Agent, random: Random) -> None:
     """The registry was made, and that is all. The history of this plot is empty."""
     agent.manager()
@@ -196,9 +202,9 @@ def finished(agent: Agent, random: Random) -> None:
 PLOTS: tuple[Plot, ...] = (
     *(nothing, edited, half_written, deleted, put_back, all_put_back, one_step_back, masked, wiped, base_gone),
     *(base_shut, wrong_place, moved, dead_branch, died_unsure, died_inside, died_at_the_end, started_over, finished),
-    *(landed, never_called, never_began),
+    *(landed, doubtful, never_called, never_began),
 )
-WITHOUT_HISTORY = (landed, never_called, never_began)
+WITHOUT_HISTORY = (landed, doubtful, never_called, never_began)
 # Some of them after one another: a put-back after a crash inside a step, and so on.
 SIMPLE = (nothing, edited, half_written, deleted, put_back, all_put_back, masked)
 
