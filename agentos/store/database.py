@@ -122,6 +122,22 @@ class Database:
                 self._rollback(connection)
                 raise
 
+    def size(self) -> int:
+        """Bytes on disk, the log included."""
+        return sum(os.stat(name).st_size for name in (self.path, f"{self.path}-wal") if os.path.exists(name))
+
+    def give_back(self) -> None:
+        """Give the space of what was deleted back to the disk, as far as other processes let go of the file in time."""
+        with self._exclusively():
+            connection = self._open()
+            try:
+                self._set_synchronous(connection, _FULL)
+                waiting.patiently(lambda: connection.execute("vacuum"), self.path, self._lock_timeout)
+                waiting.until_log_is_empty(connection, self.path, self._lock_timeout)
+            except failures.RAISED as error:
+                self._disconnect()
+                raise failures.translated(error, self.path, "write") from error
+
     def close(self) -> None:
         """Let go of the file. Every later call raises ManagerClosedError."""
         with self._exclusively(even_closed=True):

@@ -8,12 +8,11 @@ applies the answer under the lock of the task's row. A model of these very funct
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agentos._text import shown
-from agentos.errors import InvalidInputError, LeaseLostError
+from agentos.errors import LeaseLostError
 
 
 @dataclass(frozen=True)
@@ -154,21 +153,3 @@ def _lost(task_id: str, claim: Claim, token: int, whose: str) -> LeaseLostError:
         current_token=claim.token,
         holder=claim.holder,
     )
-
-
-def check_ttl(ttl: object) -> float | None:
-    """Seconds that a claim lasts without being renewed, or None: for as long as its process lives.
-
-    Raises:
-        InvalidInputError: not a positive finite number.
-    """
-    if ttl is None:
-        return None
-    if type(ttl) in {int, float}:
-        try:
-            seconds = float(ttl)  # type: ignore[arg-type]
-        except OverflowError:
-            seconds = math.inf
-        if 0 < seconds < math.inf:
-            return seconds
-    raise InvalidInputError(f"ttl must be a positive number of seconds or None, found {shown(ttl, 80)}")

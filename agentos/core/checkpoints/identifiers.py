@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentos._text import shown
 from agentos.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.claiming import Lease
 
 MAX_ID = 512
 CHECKPOINT_TYPES = (
@@ -58,8 +62,45 @@ def check_type(value: Any) -> str:
     )
 
 
-def check_limit(value: Any) -> int:
+def check_lease(value: Any) -> Lease | None:
+    """What `claim_task` returned, or None."""
+    if value is None:
+        return None
+    from agentos.core.checkpoints.claiming import Lease  # noqa: PLC0415 - only who claims tasks pays for it
+
+    if not isinstance(value, Lease):
+        raise InvalidInputError(f"lease must be what claim_task() returned, found {shown(value, 80)}")
+    return value
+
+
+def check_words(name: str, value: Any) -> str:
+    """What a person says: some words."""
+    if type(value) is not str or not value.strip():
+        raise InvalidInputError(f"{name} must say something, found {shown(value, 80)}", hint="it is kept with the decision")
+    _refuse_unstorable(name, value)
+    return value
+
+
+def check_limit(value: Any, name: str = "limit") -> int:
     """A whole number from 1."""
     if type(value) is not int or value < 1:
-        raise InvalidInputError(f"limit must be a whole number from 1, found {shown(value, 60)}")
+        raise InvalidInputError(f"{name} must be a whole number from 1, found {shown(value, 60)}")
     return value
+
+
+def check_ttl(ttl: object) -> float | None:
+    """Seconds that a claim lasts without being renewed, or None: for as long as its process lives.
+
+    Raises:
+        InvalidInputError: not a positive finite number.
+    """
+    if ttl is None:
+        return None
+    if type(ttl) in {int, float}:
+        try:
+            seconds = float(ttl)  # type: ignore[arg-type]
+        except OverflowError:
+            seconds = math.inf
+        if 0 < seconds < math.inf:
+            return seconds
+    raise InvalidInputError(f"ttl must be a positive number of seconds or None, found {shown(ttl, 80)}")

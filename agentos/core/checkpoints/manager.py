@@ -7,33 +7,40 @@ about to stand on a checkpoint measures first.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentos._fork import importing
 from agentos._ids import new_step_id
 from agentos._log import warn
+from agentos._process import this_process
 from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
-from agentos.core.checkpoints.identifiers import check_id, check_limit, check_optional_id, check_type
+from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime
 from agentos.core.checkpoints.models import Checkpoint, EvidencePack, Outcome
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
+from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
 from agentos.core.checkpoints.snapshots import as_object
 from agentos.core.checkpoints.task import Task
 from agentos.core.checkpoints.verifier import absolute
 from agentos.errors import CheckpointNotFoundError, InvalidInputError, StepIdTakenError, StepNotFoundError
 
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.claiming import Lease
+    from agentos.core.checkpoints.judging import Finding
+    from agentos.core.checkpoints.resuming import Parts
+
 _LARGE_SNAPSHOT = 1_000_000
 
 
-class CheckpointManager:
+class CheckpointManager(RecoveryCalls):
     """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
 
     Args:
@@ -69,6 +76,8 @@ class CheckpointManager:
         self._registry, self.verifier, self._sync_files, self.db_path = parts
         self._begun = BegunSteps()
         self._host = os.uname().nodename
+        # Migrations were applied to it just now: a registry that was there before needs none.
+        self._created = bool(self._registry.applied)
 
     @property
     def base_path(self) -> Path:
@@ -84,16 +93,29 @@ class CheckpointManager:
         snapshot: dict[str, Any],
         work_item_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expects: EvidencePack | None = None,
+        rerunnable: bool = True,
+        lease: Lease | None = None,
     ) -> str:
         """Make the intent to do a step durable; its id, for `commit_step`.
 
         Args:
             snapshot: the state before the work: a JSON object, a pydantic model or a dataclass.
+            expects: what will hold once the step has had its effect. Looked at now too, so that after a crash it can be told
+                whether the effect is there.
+            rerunnable: False for a step that must not run twice; recovery then never repeats it on a guess.
+            lease: the claim under which this runs, if the task is claimed.
 
         Raises:
             InvalidInputError: an argument is refused; nothing was written.
             TaskFinishedError: the task takes no further steps.
+            TaskHeldError: another living holder has the task, and no lease was given.
+            LeaseLostError: the lease is not the task's current one.
         """
+        if type(rerunnable) is not bool:
+            raise InvalidInputError(f"rerunnable must be true or false, found {shown(rerunnable, 60)}")
+        check_lease(lease)
         data, copy = _encoded(snapshot)
         intent = Intent(
             new_step_id(),
@@ -104,8 +126,13 @@ class CheckpointManager:
             b"{}" if metadata is None else codec.encode(as_object(metadata, "metadata"), "metadata"),
             self.verifier.around.base_path,
             self._host,
+            this_process().text if lease is None else lease.holder,
             datetime.now(UTC).isoformat(),
+            rerunnable=rerunnable,
+            lease=lease,
         )
+        if expects is not None:
+            intent.expects, intent.baseline = self._baseline(expects, copy)
         try:
             self._registry.begin(intent)
         except StepIdTakenError:
@@ -121,6 +148,7 @@ class CheckpointManager:
         checkpoint_id: str | None = None,
         *,
         snapshot: dict[str, Any] | None = None,
+        lease: Lease | None = None,
     ) -> Checkpoint:
         """End a step as a checkpoint with its evidence, which is verified first unless `auto_verify` is off.
 
@@ -133,6 +161,7 @@ class CheckpointManager:
         Raises:
             StepNotFoundError, StepAlreadyCommittedError, CheckpointIdTakenError: nothing was stored.
             EvidenceDefinitionError: an item could never be checked as written; nothing was stored.
+            LeaseLostError: the task went into other hands since the step was begun; nothing was stored.
         """
         check_id("step_id", step_id)
         check_optional_id("checkpoint_id", checkpoint_id)
@@ -156,6 +185,7 @@ class CheckpointManager:
             around.base_path,
             datetime.now(UTC).isoformat(),
             os.urandom(12).hex(),
+            check_lease(lease),
         )
         stored = self._registry.commit(ending)  # (3) a crash before this leaves the step begun: it is seen, and never trusted
         self._begun.forget(step_id)
@@ -175,7 +205,9 @@ class CheckpointManager:
         """
         return self._look_again(self._existing(checkpoint_id))[0] is Outcome.VERIFIED
 
-    def rollback_to_checkpoint(self, checkpoint_id: str, *, supersede_later: bool = False) -> dict[str, Any]:
+    def rollback_to_checkpoint(
+        self, checkpoint_id: str, *, supersede_later: bool = False, lease: Lease | None = None
+    ) -> dict[str, Any]:
         """The snapshot of a checkpoint whose own evidence holds now. No file is touched.
 
         Args:
@@ -191,7 +223,7 @@ class CheckpointManager:
         if outcome is not Outcome.VERIFIED:
             raise explaining.refusal(stored, pack, outcome, self._recorded_since(stored, pack, around))
         if supersede_later:
-            self._registry.supersede_later(stored.step_id)
+            self._registry.supersede_later(stored.step_id, check_lease(lease))
         snapshot: dict[str, Any] = codec.decode(stored.snapshot)
         return snapshot
 
@@ -236,17 +268,19 @@ class CheckpointManager:
         """Remove the checkpoint's snapshot and hide it; False if there is none. Its number is never used again."""
         return self._registry.delete(check_id("checkpoint_id", checkpoint_id))
 
-    def finish_task(self, task_id: str) -> None:
-        """Mark the task as completed: it takes no further steps."""
-        self._registry.finish(check_id("task_id", task_id))
+    def finish_task(self, task_id: str, *, lease: Lease | None = None) -> None:
+        """Mark the task as completed: it takes no further steps, and nobody holds it."""
+        self._registry.finish(check_id("task_id", task_id), check_lease(lease))
 
-    def task(self, task_id: str, *, workspace: str | Path | None = None) -> Task:
+    def task(self, task_id: str, *, workspace: str | Path | None = None, ttl: float | None = None) -> Task:
         """A handle bound to one task.
 
         Args:
             workspace: where its relative paths resolve (default: this manager's base path).
+            ttl: seconds after which another may take the task over from a holder that does not stir, be it alive
+                (default: never; a holder that died is no holder).
         """
-        return Task(self if workspace is None else self._at(workspace), check_id("task_id", task_id))
+        return Task(self if workspace is None else self._at(workspace), check_id("task_id", task_id), check_ttl(ttl))
 
     def note_error(self, step_id: str, error: BaseException) -> None:
         """Write down what interrupted a step. It stays begun."""
@@ -263,6 +297,30 @@ class CheckpointManager:
         self.close()
 
     # The rest is how.
+
+    def _parts(self) -> Parts:
+        with importing:
+            from agentos.core.checkpoints.resuming import Parts  # noqa: PLC0415 - only who recovers pays for it
+
+        return Parts(
+            self._registry,
+            self.verifier,
+            self._surroundings,
+            self._moved,
+            self.db_path,
+            self._created,
+            _nothing_can_be_put_back,
+        )
+
+    def _baseline(self, expects: EvidencePack, snapshot: dict[str, Any]) -> tuple[bytes, bytes]:
+        """What a step or a call expects, as it is stored, and what is seen of it now."""
+        from agentos.core.checkpoints.interrupted import fingerprint  # noqa: PLC0415 - only who says what to expect pays for it
+
+        data, pack = self._checked_pack(expects)
+        if not pack.evidence_list:
+            raise InvalidInputError("expects is empty: it would say nothing", hint="leave it out, or say what to look for")
+        around = self._around(None, snapshot)
+        return data, fingerprints([fingerprint(self.verifier.observe(item, around)) for item in pack.evidence_list])
 
     def _at(self, workspace: str | Path) -> CheckpointManager:
         """This manager, looking from another base; registry and memory are shared."""
@@ -284,9 +342,11 @@ class CheckpointManager:
         return data, pack
 
     def _around(self, stored_base: str | None, snapshot: dict[str, Any]) -> Surroundings:
+        return self._surroundings(stored_base, lambda: snapshot)
+
+    def _surroundings(self, stored_base: str | None, snapshot: Callable[[], dict[str, Any] | None]) -> Surroundings:
         here = self.verifier.around
-        base = stored_base or here.base_path
-        return Surroundings(base, here.allowed_roots, here.timeout, self.db_path, lambda: snapshot)
+        return Surroundings(stored_base or here.base_path, here.allowed_roots, here.timeout, self.db_path, snapshot)
 
     def _first_look(self, pack: EvidencePack, given: EvidencePack, around: Surroundings, begun_at: str) -> Look:
         """Look, and tell the caller's own items too what was found."""
@@ -344,6 +404,10 @@ class CheckpointManager:
                 f"checkpoint {shown(checkpoint_id, 80)}: unknown", hint="list_checkpoints(task_id) shows what there is"
             )
         return stored
+
+
+def _nothing_can_be_put_back(finding: Finding) -> bool:  # noqa: ARG001 - who keeps content will look at it
+    return False
 
 
 def _encoded(snapshot: Any) -> tuple[bytes, dict[str, Any]]:

@@ -305,6 +305,8 @@ class Checkpoint:
     step_id: str = ""
     base_path: str | None = None
     superseded_by: str | None = None
+    # Its step was interrupted, and recovery found its effect in place.
+    adopted: bool = False
 
     def snapshot_as(self, model: type[T]) -> T:
         """The snapshot as the pydantic model or dataclass it was made from.

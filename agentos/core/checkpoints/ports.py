@@ -8,10 +8,15 @@ left out, because every restart of an agent would wait for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentos.core.checkpoints.lifecycle import StepState
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.claiming import Lease
+    from agentos.core.checkpoints.world import Entry
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -26,7 +31,12 @@ class Intent:
     metadata: bytes
     base_path: str
     host: str
+    runner: str
     begun_at: str
+    expects: bytes | None = None
+    baseline: bytes | None = None
+    rerunnable: bool = True
+    lease: Lease | None = None
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -61,11 +71,45 @@ class Ending:
     base_path: str
     committed_at: str
     nonce: str
+    lease: Lease | None = None
+    # Set when recovery found the step's effects in place and ends it on behalf of whoever began it.
+    adopted: bool = False
+    decision: Decision | None = None
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class Decision:
+    """Who decided what about a step, a checkpoint or a task, and why. Kept for good."""
+
+    by: str
+    what: str
+    about: str
+    reason: str
+    at: str
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredTask:
+    """A task as it is stored. `origin` is the last number drawn before it was started over."""
+
+    task_id: str
+    status: str
+    sequence: int
+    head: int
+    origin: int
+    token: int
+    holder: str | None
+    boot: str | None
+    expires: float | None
+    since: str | None
 
 
 @dataclass(eq=False, repr=False, match_args=False)
 class StoredStep:
-    """A step as it is stored. `snapshot` is the one to resume from: of its end if one was given there, else of its begin."""
+    """A step as it is stored.
+
+    `snapshot` is the one to resume from: of its end if one was given there, else of its begin; empty if it was not asked for.
+    """
 
     step_id: str
     task_id: str
@@ -93,23 +137,50 @@ class StoredStep:
     repeated: bool = False
     # Whether it is a checkpoint on the timeline: neither deleted nor rolled back past.
     live: bool = False
+    # Whether a look ever verified it.
+    proven: bool = False
+    runner: str = ""
+    expects: bytes | None = None
+    baseline: bytes | None = None
+    rerunnable: bool = True
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredCall:
+    """A call that must happen at most once. `runner` is the process that makes it, and which of its calls this is."""
+
+    key: str
+    task_id: str | None
+    request_hash: str
+    state: str
+    result: bytes | None
+    expects: bytes | None
+    baseline: bytes | None
+    base_path: str
+    runner: str | None
+    created_at: str
 
 
 class Registry(Protocol):
     """Tasks, steps, evidence and verifications, kept durably."""
+
+    # The migrations that this process applied when it opened the registry.
+    applied: list[str]
 
     def begin(self, intent: Intent) -> None:
         """Make the intent durable; a task that is not there is created.
 
         Raises:
             TaskFinishedError: the task takes no further steps.
+            TaskHeldError: without a lease, and another living holder has the task.
+            LeaseLostError: the lease is not the task's current one.
             StepIdTakenError: nothing was stored; another id will do.
         """
 
     def step(self, step_id: str) -> StoredStep | None:
         """The step with the snapshot of its begin, whatever became of it."""
 
-    def open_steps(self, task_id: str) -> list[StoredStep]:
+    def open_steps(self, task_id: str, *, snapshots: bool = True) -> list[StoredStep]:
         """The steps that were begun and have not ended, oldest first."""
 
     def note_error(self, step_id: str, error: str) -> None:
@@ -122,6 +193,14 @@ class Registry(Protocol):
             StepNotFoundError: no such step.
             StepAlreadyCommittedError: the step ended before; nothing was stored.
             CheckpointIdTakenError: nothing was stored.
+            LeaseLostError: the task has another token by now than when the step began; nothing was stored.
+        """
+
+    def abandon(self, step_id: str, lease: Lease | None, decision: Decision) -> bool:
+        """End a begun step without a checkpoint; False if it was abandoned before.
+
+        Raises:
+            StepAlreadyCommittedError: the step became a checkpoint; nothing changed.
         """
 
     def checkpoint(self, checkpoint_id: str) -> StoredStep | None:
@@ -135,21 +214,79 @@ class Registry(Protocol):
     ) -> list[StoredStep]:
         """Checkpoints of the task, newest first."""
 
-    def record_look(self, step_id: str, seen: int, look: Look) -> None:
+    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True) -> None:
         """Append a verification; it decides the flag only if none was recorded since `seen` of them had been."""
 
-    def supersede_later(self, step_id: str) -> int:
+    def supersede_later(self, step_id: str, lease: Lease | None = None) -> int:
         """End the timeline at this checkpoint; how many later ones left it.
 
         Raises:
             SupersededError: this one is not on the timeline itself.
+            TaskHeldError, LeaseLostError: as for `begin`.
         """
+
+    # Recovery.
+
+    def task(self, task_id: str) -> StoredTask | None:
+        """The task, or None."""
+
+    def candidates(self, task_id: str, below: int, limit: int) -> list[StoredStep]:
+        """Live checkpoints with a number below this one, newest first, without their snapshots."""
+
+    def numbered(self, task_id: str, sequences: Sequence[int]) -> list[StoredStep]:
+        """The checkpoints of these numbers, whatever became of them, without their snapshots."""
+
+    def claims(self, task_id: str) -> tuple[list[Entry], list[Entry]]:
+        """Every claim of the task: those that are part of later worlds, and the others."""
+
+    def restart(self, task_id: str, lease: Lease, decision: Decision) -> int:
+        """Take every checkpoint off the timeline and abandon every open step; how many checkpoints that were."""
+
+    def reopen(self, task_id: str, lease: Lease, decision: Decision) -> None:
+        """Let a finished task take steps again."""
+
+    def decide(self, task_id: str, lease: Lease, decision: Decision) -> None:
+        """Write down what was decided."""
+
+    def decisions(self, task_id: str) -> list[Decision]:
+        """What was decided about the task, oldest first."""
+
+    # Who may go on.
+
+    def claim(self, task_id: str, holder: str, ttl: float | None) -> Lease:
+        """Make this holder the one who may go on; a task that is not there is created.
+
+        Raises:
+            TaskHeldError: another living holder has it.
+        """
+
+    def release(self, lease: Lease) -> bool:
+        """Let go of the task; False if the lease was not the current one any more."""
+
+    # At most once.
+
+    def once(self, key: str) -> StoredCall | None:
+        """What is stored under the key."""
+
+    def begin_once(self, call: StoredCall, lease: Lease | None) -> StoredCall | None:
+        """Store a pending call durably; if the key is there already nothing is stored, and what is there is returned."""
+
+    def end_once(self, call: StoredCall, runner: str | None) -> bool:
+        """Store what became of a call if it is still pending in this runner's hands; False if it is not."""
+
+    def forget_once(self, key: str) -> bool:
+        """Remove the key; False if it is not there."""
+
+    # Retention.
+
+    def prune(self, task_id: str | None, keep_verified: int, before: str | None, *, dry_run: bool) -> dict[str, int]:
+        """Remove what no kept world needs; how many of each kind."""
 
     def delete(self, checkpoint_id: str) -> bool:
         """Remove the snapshot and hide the checkpoint; False if there is none."""
 
-    def finish(self, task_id: str) -> None:
-        """The task takes no further steps."""
+    def finish(self, task_id: str, lease: Lease | None = None) -> None:
+        """The task takes no further steps, and nobody holds it."""
 
     def later_claims(self, task_id: str, subject: str, after: int) -> list[tuple[str, int]]:
         """Step and item of each later claim about the subject, oldest first, whatever became of its checkpoint."""

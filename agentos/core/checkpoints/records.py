@@ -14,6 +14,7 @@ import orjson
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.kinds import as_claimed, kind_of
 from agentos.core.checkpoints.kinds.kind import RELEASE, lifetime_of
+from agentos.core.checkpoints.lifecycle import StepState
 from agentos.core.checkpoints.models import (
     Assurance,
     Checkpoint,
@@ -25,8 +26,12 @@ from agentos.core.checkpoints.models import (
     VerificationStatus,
     trusted,
 )
+from agentos.core.checkpoints.observing import Observation
 from agentos.core.checkpoints.ports import Claim, StoredStep
 from agentos.errors import EvidenceDefinitionError, SnapshotError
+
+# What a step leaves behind of which nobody said what it would be.
+EMPTY_PACK = b'{"evidence_list":[],"require_all":true,"allow_partial":false,"min_verified":0}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,11 @@ def _loaded_result(stored: dict[str, Any]) -> EvidenceResult:
     return trusted(EvidenceResult, **stored)
 
 
+def result_of(item: Evidence, seen: Observation) -> EvidenceResult:
+    """What an observation says about an item."""
+    return kind_of(item).result(item, seen, 0.0)
+
+
 def attach_results(pack: EvidencePack, data: bytes) -> None:
     """Put stored results back on the items of their pack."""
     stored = codec.decode(data)
@@ -161,6 +171,7 @@ def checkpoint_from(stored: StoredStep, pack: EvidencePack, snapshot: dict[str, 
         step_id=stored.step_id,
         base_path=stored.base_path,
         superseded_by=stored.superseded_by,
+        adopted=stored.state is StepState.ADOPTED,
     )
 
 

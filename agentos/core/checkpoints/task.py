@@ -16,18 +16,53 @@ from agentos._text import shown
 from agentos.core.checkpoints.explaining import list_reasons
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
-from agentos.errors import CheckpointError, EvidenceUnavailableError, InvalidInputError, NotVerifiedError
+from agentos.errors import (
+    CheckpointError,
+    EvidenceUnavailableError,
+    InvalidInputError,
+    NotSafeToResumeError,
+    NotVerifiedError,
+)
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.claiming import Lease
     from agentos.core.checkpoints.manager import CheckpointManager
+    from agentos.core.checkpoints.recovered import Recovery
 
 
 class Task:
-    """One long-running job. Made by `CheckpointManager.task` or `agentos.task`."""
+    """One long-running job. Made by `CheckpointManager.task` or `agentos.task`.
 
-    def __init__(self, manager: CheckpointManager, task_id: str) -> None:
+    `resume` claims the task for this handle; `finish`, or the end of a `with` block, lets go of it. `recovery` is what the last
+    `resume` found.
+    """
+
+    def __init__(self, manager: CheckpointManager, task_id: str, ttl: float | None = None) -> None:
         self.manager = manager
         self.task_id = task_id
+        self.lease: Lease | None = None
+        self.recovery: Recovery | None = None
+        self._ttl = ttl
+
+    def resume(self, default: Any, *, repair: bool = False, wait: float | None = None) -> Any:
+        """The state to go on with, measured now; `default` if nothing was ever committed. The task is this handle's then.
+
+        Args:
+            default: a dict, or a typed state (an instance, or its class): the state then comes back as that type.
+            repair: put back what differs, where that is possible.
+            wait: seconds to wait for another holder, or for what cannot be checked.
+
+        Raises:
+            NotSafeToResumeError: no state can be proven; its `recovery` says what differs and what can be done.
+        """
+        try:
+            state, self.recovery, self.lease = self.manager.resume_held(
+                self.task_id, default, repair=repair, wait=wait, lease=self.lease, ttl=self._ttl
+            )
+        except NotSafeToResumeError as refusal:
+            self.recovery, self.lease = refusal.recovery, None
+            raise
+        return state
 
     def step(
         self,
@@ -36,33 +71,58 @@ class Task:
         *,
         work_item_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        expects: EvidencePack | None = None,
+        rerunnable: bool = True,
     ) -> StepBlock:
         """A block that is one step: `with task.step("tool_executed", state) as step:`.
 
         The intent is durable when the block begins; the state as it is when the block ends is what is committed.
+
+        Args:
+            expects: what will hold once the step has had its effect: after a crash, that tells whether it had.
+            rerunnable: False for a step that must not run twice.
         """
-        return StepBlock(self, checkpoint_type, state, work_item_id, metadata)
+        begin = {"work_item_id": work_item_id, "metadata": metadata, "expects": expects, "rerunnable": rerunnable}
+        return StepBlock(self, checkpoint_type, state, begin)
 
     def checkpoints(self, limit: int = 100) -> list[Checkpoint]:
         """The timeline of the task, newest first."""
         return self.manager.list_checkpoints(self.task_id, limit)
 
     def finish(self) -> None:
-        """The task is done: it takes no further steps."""
-        self.manager.finish_task(self.task_id)
+        """The task is done: it takes no further steps, and nobody holds it."""
+        lease, self.lease = self.lease, None
+        self.manager.finish_task(self.task_id, lease=lease)
+
+    def release(self) -> None:
+        """Let go of the task, so that another handle can resume it. Nothing that was committed is touched."""
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            self.manager.release_task(lease)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.release()
+        except CheckpointError as trouble:
+            if error is None:
+                raise
+            # The caller's own exception is the one to see; the claim ends with this process at the latest.
+            warn("checkpoints", "task %s could not be let go of: %s", shown(self.task_id, 80), trouble)
 
 
 class StepBlock:
     """One step under way. `state` may be changed in place or replaced; `checkpoint` is there once the block has ended."""
 
-    def __init__(
-        self, task: Task, checkpoint_type: str, state: Any, work_item_id: str | None, metadata: dict[str, Any] | None
-    ) -> None:
+    def __init__(self, task: Task, checkpoint_type: str, state: Any, begin: dict[str, Any]) -> None:
         self.state = state
         self.step_id = ""
         self.checkpoint: Checkpoint | None = None
         self._task = task
-        self._begin = (checkpoint_type, work_item_id, metadata)
+        self._type = checkpoint_type
+        self._begin = begin
         self._claims: list[Evidence | _FileClaim] = []
         self._releases: list[str] = []
 
@@ -109,8 +169,8 @@ class StepBlock:
     def __enter__(self) -> Self:
         if self.step_id:
             raise InvalidInputError("a step's block is entered once", hint="call task.step() again for the next step")
-        checkpoint_type, work_item_id, metadata = self._begin
-        self.step_id = self._task.manager.begin_step(self._task.task_id, checkpoint_type, self.state, work_item_id, metadata)
+        task = self._task
+        self.step_id = task.manager.begin_step(task.task_id, self._type, self.state, lease=task.lease, **self._begin)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -120,7 +180,7 @@ class StepBlock:
             return
         try:
             pack = EvidencePack([self._measured(claim) for claim in self._claims], releases=self._releases)
-            self.checkpoint = manager.commit_step(self.step_id, pack, snapshot=self.state)
+            self.checkpoint = manager.commit_step(self.step_id, pack, snapshot=self.state, lease=self._task.lease)
         except (InvalidInputError, EvidenceUnavailableError) as refusal:
             # Nothing was stored: the step stays begun, and why is written down with it.
             self._note(refusal)
@@ -150,7 +210,7 @@ class StepBlock:
         why = "; ".join(reasons) if reasons else "nothing was claimed"
         raise NotVerifiedError(
             f"step {self.step_id}: stored unverified as checkpoint {checkpoint.checkpoint_id}: {why}",
-            hint="claim what the step leaves behind with step.proves_file(path) or step.proves(evidence)",
+            hint="claim what the step leaves behind with step.proves_file(path), proves_absent(path) or proves(evidence)",
             checkpoint_id=checkpoint.checkpoint_id,
             reasons=reasons,
         )

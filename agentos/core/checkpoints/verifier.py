@@ -117,12 +117,13 @@ class EvidenceVerifier:
 
     def _judge(self, evidence: Evidence, around: Surroundings) -> EvidenceResult:
         started = time.monotonic()
-        observation = self._observe(evidence, around)  # (2)
+        observation = self.observe(evidence, around)  # (2)
         result = kind_of(evidence).result(evidence, observation, round((time.monotonic() - started) * 1000, 3))  # (3)
         evidence.record(result, datetime.now(UTC))
         return result
 
-    def _observe(self, evidence: Evidence, around: Surroundings) -> Observation:
+    def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
+        """Look once, and judge nothing. What a probe raises is its bug, and reads as "could not look"."""
         probe = self._probes.get(evidence.evidence_type)
         if probe is None:
             return Unseen("NO_PROBE", f"nothing here can look at {evidence.evidence_type}")

@@ -16,11 +16,18 @@ create table tasks (
     -- row; both together tell an open step that the timeline's index hides from one that never was.
     open_steps       integer not null,
     counted_to       integer not null,
+    -- The last number drawn before the task was started over: what is at or below it is history. 0 when that never happened.
+    origin           integer not null default 0,
+    -- Numbers at or below this one may be missing: they were pruned.
+    pruned           integer not null default 0,
+    -- A sum over the rows of `claims`: one that is changed, lost or made up is found before a world is folded from them.
+    claims_sum       integer not null default 0,
     -- Who may resume: a token that only grows decides writes, expiry only permits a takeover.
     claim_holder     text,
     claim_token      integer not null default 0,
     claim_boot       text,
     claim_expires    real,
+    claim_since      text,
     created_at       text not null,
     -- SHA-256 over the columns above: a changed byte is found when the row is read.
     seal             blob not null
@@ -44,6 +51,10 @@ create table steps (
     metadata         blob not null,
     base_path        text not null,
     host             text not null,
+    -- The process that began it, so that a step under way is not taken for one that was interrupted.
+    runner           text not null,
+    -- The task's token when it was begun: it can be committed only while that is still the task's.
+    token            integer not null,
     begun_at         text not null,
     begin_snapshot   integer,
     begin_sha256     blob not null,
@@ -66,6 +77,8 @@ create table steps (
     digest           blob not null,
     -- From here on: what later verifications and rollbacks may change.
     verified         integer not null default 0,
+    -- Whether a look ever verified it. A later look does not take that back.
+    proven           integer not null default 0,
     verifications    integer not null default 0,
     -- The number of the verification whose results are shown; the first one is kept inline.
     shown            integer not null default 0,
@@ -102,7 +115,11 @@ create table claims (
     subject  text not null,
     sequence integer not null,
     item     integer not null,
-    lifetime text not null check (lifetime in ('lasting', 'step', 'task')),
+    lifetime text not null check (lifetime in ('lasting', 'step', 'task', 'release')),
+    -- Where a relative subject lies.
+    base     text not null,
+    -- Whether its checkpoint is part of later worlds: it was proven, and not rolled back past.
+    standing integer not null,
     primary key (task_id, subject, sequence, item)
 ) without rowid;
 
@@ -120,15 +137,40 @@ create table verifications (
     primary key (step_id, number)
 ) without rowid;
 
+-- Append-only: what people, and recovery on their behalf, decided about a task.
+create table decisions (
+    task_id text not null,
+    number  integer not null,
+    at      text not null,
+    by      text not null,
+    what    text not null,
+    -- The step, the checkpoint or the key it was about.
+    about   text not null,
+    reason  text not null,
+    seal    blob not null,
+    primary key (task_id, number)
+) without rowid;
+
+-- What must happen at most once. A row is there before the thing is done.
 create table idempotency_keys (
     key          text primary key,
     task_id      text,
     request_hash text not null,
     state        text not null check (state in ('pending', 'done')),
     result       blob,
+    -- What it would have left behind, and what was there before; where relative paths in both resolve.
+    expects      blob,
+    baseline     blob,
+    base_path    text not null,
+    -- The process that is doing it, and which of its calls; null once that call has come back.
+    runner       text,
     created_at   text not null,
     seal         blob not null
 ) without rowid;
+
+-- Which keys belong to a task; and once more by key, because a key that is not found is a call that is made.
+create index idempotency_keys_of_task on idempotency_keys (task_id) where task_id is not null;
+create index idempotency_keys_again on idempotency_keys (key, request_hash);
 
 create view checkpoints as
 select

@@ -10,6 +10,7 @@ import pytest
 
 from agentos.core.checkpoints import claiming
 from agentos.core.checkpoints.claiming import Claim, Decision, Lease
+from agentos.core.checkpoints.identifiers import check_ttl
 from agentos.errors import InvalidInputError, LeaseLostError
 from tests.unit.checkpoints import claim_model
 from tests.unit.checkpoints.claim_model import Action, Rules, search
@@ -215,10 +216,10 @@ class TestTheRules:
     @pytest.mark.parametrize(("ttl", "expected"), [(None, None), (1, 1.0), (0.5, 0.5), (10**300, 1e300)])
     def test_a_ttl_is_a_positive_number_or_none(self, ttl, expected):
         """Seconds, whole or not."""
-        assert expected == claiming.check_ttl(ttl)
+        assert expected == check_ttl(ttl)
 
     @pytest.mark.parametrize("ttl", [0, -1, 0.0, float("nan"), float("inf"), True, "5", 10**400, b"1", [1]])
     def test_any_other_ttl_is_refused(self, ttl):
         """A claim that is over at once, or never although a number was given, is a mistake of the caller."""
         with pytest.raises(InvalidInputError, match="ttl must be a positive number of seconds or None"):
-            claiming.check_ttl(ttl)
+            check_ttl(ttl)

@@ -2,18 +2,19 @@
 
 -- name: task
 select task_id, status, sequence, head, verified_head, verified_by_type, open_steps, counted_to,
-       claim_holder, claim_token, claim_boot, claim_expires, created_at, seal
+       origin, pruned, claims_sum, claim_holder, claim_token, claim_boot, claim_expires, claim_since, created_at, seal
 from tasks where task_id = ?;
 
 -- name: insert_task
 insert into tasks (task_id, status, sequence, head, verified_head, verified_by_type, open_steps, counted_to,
-                   claim_holder, claim_token, claim_boot, claim_expires, created_at, seal)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                   origin, pruned, claims_sum, claim_holder, claim_token, claim_boot, claim_expires, claim_since, created_at, seal)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- The seal covers every column, so this changes the row only if it is exactly the one that was remembered.
 -- name: update_task
 update tasks set status = ?, sequence = ?, head = ?, verified_head = ?, verified_by_type = ?, open_steps = ?, counted_to = ?,
-                 seal = ?
+                 origin = ?, pruned = ?, claims_sum = ?, claim_holder = ?, claim_token = ?, claim_boot = ?, claim_expires = ?,
+                 claim_since = ?, seal = ?
 where task_id = ? and seal = ?;
 
 -- name: any_step_of_task
@@ -30,15 +31,15 @@ select sha256, bytes, codec, base_id from snapshots where snapshot_id = ?;
 
 -- Begins only on a task that is exactly the one that was remembered.
 -- name: insert_step
-insert or ignore into steps (step_key, step_id, task_id, state, place, checkpoint_type, work_item_id, parent, metadata, base_path, host, begun_at,
-                   begin_snapshot, begin_sha256, digest, seal)
-select ?, ?, ?, 'begun', 4611686018427387904, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+insert or ignore into steps (step_key, step_id, task_id, state, place, checkpoint_type, work_item_id, parent, metadata, base_path, host,
+                             runner, token, begun_at, begin_snapshot, begin_sha256, expects, baseline, rerunnable, digest, seal)
+select ?, ?, ?, 'begun', 4611686018427387904, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 from tasks where task_id = ? and seal = ?;
 
 -- name: step
-select step_key, step_id, task_id, state, place, checkpoint_type, work_item_id, parent, metadata, base_path, host, begun_at,
+select step_key, step_id, task_id, state, place, checkpoint_type, work_item_id, parent, metadata, base_path, host, runner, token, begun_at,
        begin_snapshot, begin_sha256, expects, baseline, rerunnable, error, checkpoint_id, pack, commit_snapshot, commit_sha256,
-       committed_at, nonce, digest, verified, verifications, shown, results, last_verified_at, superseded_by, deleted_at, seal
+       committed_at, nonce, digest, verified, proven, verifications, shown, results, last_verified_at, superseded_by, deleted_at, seal
 from steps where step_key = ?;
 
 -- name: step_named
@@ -50,6 +51,12 @@ select 1 from steps indexed by steps_timeline where place > 0 and step_key = ?;
 
 -- name: step_at
 select step_key from steps where task_id = ? and place = ?;
+
+-- name: steps_at
+select step_key, step_id, task_id, state, place, checkpoint_type, work_item_id, parent, metadata, base_path, host, runner, token, begun_at,
+       begin_snapshot, begin_sha256, expects, baseline, rerunnable, error, checkpoint_id, pack, commit_snapshot, commit_sha256,
+       committed_at, nonce, digest, verified, proven, verifications, shown, results, last_verified_at, superseded_by, deleted_at, seal
+from steps where task_id = ? and place in (select value from json_each(?));
 
 -- name: timeline_down_from
 select step_key, place from steps where task_id = ? and place <= ? and place > 0 order by place desc;
@@ -75,16 +82,34 @@ select 1 from names where checkpoint_id = ?;
 
 -- name: end_step
 update steps set state = ?, place = ?, base_path = ?, checkpoint_id = ?, pack = ?, commit_snapshot = ?, commit_sha256 = ?, committed_at = ?,
-                 nonce = ?, digest = ?, verified = ?, verifications = ?, shown = ?, results = ?, last_verified_at = ?, seal = ?
+                 nonce = ?, digest = ?, verified = ?, proven = ?, verifications = ?, shown = ?, results = ?, last_verified_at = ?, seal = ?
 where step_key = ? and seal = ?;
 
 -- name: update_step
-update steps set error = ?, verified = ?, verifications = ?, shown = ?, last_verified_at = ?, superseded_by = ?, deleted_at = ?,
+update steps set state = ?, place = ?, digest = ?, error = ?, verified = ?, proven = ?, verifications = ?, shown = ?, last_verified_at = ?, superseded_by = ?, deleted_at = ?,
                  begin_snapshot = ?, commit_snapshot = ?, seal = ?
 where step_key = ?;
 
 -- name: insert_claim
-insert into claims (task_id, subject, sequence, item, lifetime) values (?, ?, ?, ?, ?);
+insert into claims (task_id, subject, sequence, item, lifetime, base, standing) values (?, ?, ?, ?, ?, ?, ?);
+
+-- name: claims
+select subject, sequence, item, lifetime, base, standing from claims where task_id = ?;
+
+-- name: set_standing
+update claims set standing = ? where task_id = ? and sequence = ? and standing != ?;
+
+-- name: claims_at
+select subject, sequence, item, lifetime, base, standing from claims where task_id = ? and sequence = ?;
+
+-- name: claims_above
+select subject, sequence, item, lifetime, base, standing from claims where task_id = ? and sequence > ? and standing = 1;
+
+-- name: unsettle_above
+update claims set standing = 0 where task_id = ? and sequence > ? and standing = 1;
+
+-- name: delete_claims
+delete from claims where task_id = ? and sequence = ?;
 
 -- name: later_claims
 select sequence, item from claims where task_id = ? and subject = ? and sequence > ? order by sequence, item;
@@ -94,3 +119,51 @@ insert into verifications (step_id, number, at, by, outcome, counted, results, s
 
 -- name: verification
 select step_id, number, at, by, outcome, counted, results, seal from verifications where step_id = ? and number = ?;
+
+-- name: count_decisions
+select count(*) from decisions where task_id = ?;
+
+-- name: insert_decision
+insert into decisions (task_id, number, at, by, what, about, reason, seal) values (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: decisions
+select task_id, number, at, by, what, about, reason, seal from decisions where task_id = ? order by number;
+
+-- name: once
+select key, task_id, request_hash, state, result, expects, baseline, base_path, runner, created_at, seal
+from idempotency_keys where key = ?;
+
+-- The same lookup without the table's own b-tree.
+-- name: once_again
+select 1 from idempotency_keys indexed by idempotency_keys_again where key = ?;
+
+-- name: insert_once
+insert into idempotency_keys (key, task_id, request_hash, state, result, expects, baseline, base_path, runner, created_at, seal)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_once
+update idempotency_keys set state = ?, result = ?, runner = ?, seal = ? where key = ?;
+
+-- name: delete_once
+delete from idempotency_keys where key = ?;
+
+-- name: task_ids
+select task_id from tasks order by task_id;
+
+-- name: abandoned
+select step_key from steps where task_id = ? and place = 0;
+
+-- name: delete_step
+delete from steps where step_key = ?;
+
+-- name: delete_name
+delete from names where checkpoint_id = ?;
+
+-- name: delete_verifications
+delete from verifications where step_id = ?;
+
+-- name: delete_old_verifications
+delete from verifications where step_id = ? and number <= ? and number != ? and (? is null or at < ?);
+
+-- name: delete_claim
+delete from claims where task_id = ? and subject = ? and sequence = ? and item = ?;

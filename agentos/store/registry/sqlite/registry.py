@@ -10,28 +10,28 @@ import sqlite3
 from datetime import UTC, datetime
 
 from agentos._text import shown
+from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
 from agentos.core.checkpoints.sealing import sha256
 from agentos.errors import (
     CheckpointError,
-    CheckpointNotFoundError,
     StepAlreadyCommittedError,
     StepIdTakenError,
-    StepNotFoundError,
     StoreError,
     SupersededError,
     TaskFinishedError,
 )
 from agentos.store.database import Database
 from agentos.store.durability import Durability
-from agentos.store.registry.sqlite import timeline
+from agentos.store.registry.sqlite import claimed, holding, timeline
+from agentos.store.registry.sqlite.recovery import RecoveryMethods, enter, existing
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
 from agentos.store.registry.sqlite.rows import StepRow, damaged
 from agentos.store.registry.sqlite.tables import Tables
 from agentos.store.schema import REGISTRY, load, migrate, refuse_newer
 
 
-class SQLiteRegistry:
+class SQLiteRegistry(RecoveryMethods):
     """Keeps its promises (see core/checkpoints/ports.py) in one file, with the durability that was asked for."""
 
     def __init__(self, path: str, durability: Durability, lock_timeout: float) -> None:
@@ -61,7 +61,9 @@ class SQLiteRegistry:
             tables = Tables(connection)
             snapshot = tables.insert_snapshot(intent.snapshot, digest)
             task = self._remembered.task(intent.task_id)
-            row = None if task is None or task.status != "active" else tables.begin(intent, task, snapshot, digest)
+            row = None
+            if task is not None and task.status == "active" and holding.is_admitted(task, intent.lease):
+                row = tables.begin(intent, task, snapshot, digest)
             return row or self._begin_on_stored(tables, intent, snapshot, digest)
 
         self._remembered.keep_begun(self._database.write(work, synced=self._durability.syncs_begin))
@@ -70,8 +72,11 @@ class SQLiteRegistry:
         task = tables.task(intent.task_id) or tables.new_task(intent.task_id, intent.begun_at)
         if task.status != "active":
             raise TaskFinishedError(
-                f"task {shown(intent.task_id, 80)}: finished; it takes no further steps", hint="use another task id"
+                f"task {shown(intent.task_id, 80)}: finished; it takes no further steps",
+                hint="use another task id, or reopen(task_id, by=…, reason=…)",
             )
+        if holding.admit(task, intent.lease):
+            tables.update_task(task)
         self._remembered.keep_task(task)
         row = tables.begin(intent, task, snapshot, digest)
         if row is None and tables.key_is_taken(intent.step_id):
@@ -88,17 +93,18 @@ class SQLiteRegistry:
 
         return self._database.read(work)
 
-    def open_steps(self, task_id: str) -> list[StoredStep]:
+    def open_steps(self, task_id: str, *, snapshots: bool = True) -> list[StoredStep]:
         def work(connection: sqlite3.Connection) -> list[StoredStep]:
             tables = Tables(connection)
-            return [row.stored(tables.begin_snapshot(row), None) for row in tables.open_steps(task_id)]
+            rows = tables.open_steps(task_id)
+            return [row.stored(tables.begin_snapshot(row) if snapshots else b"", None) for row in rows]
 
         return self._database.read(work)
 
     def note_error(self, step_id: str, error: str) -> None:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
-            row = _existing(tables.step(step_id), step_id)
+            row = existing(tables.step(step_id), step_id)
             row.error = error
             tables.update_step(row)
 
@@ -127,7 +133,7 @@ class SQLiteRegistry:
     def _commit(self, ending: Ending, begun: StepRow | None) -> StoredStep:
         def work(connection: sqlite3.Connection) -> StoredStep:
             tables = Tables(connection)
-            row = begun or _existing(tables.step(ending.step_id), ending.step_id)
+            row = begun or existing(tables.step(ending.step_id), ending.step_id)
             if row.nonce in self._unanswered.get(row.step_id, ()):
                 return tables.stored(row, repeated=True)
             row = timeline.append(tables, self._remembered, row, ending)
@@ -168,17 +174,18 @@ class SQLiteRegistry:
 
         return self._database.read(work)
 
-    def record_look(self, step_id: str, seen: int, look: Look) -> None:
+    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True) -> None:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
-            timeline.record_look(tables, _existing(tables.step(step_id), step_id), seen, look)
+            timeline.record_look(tables, existing(tables.step(step_id), step_id), seen, look, decides=decides)
 
         self._database.write(work, synced=self._durability.syncs_commit)
 
-    def supersede_later(self, step_id: str) -> int:
+    def supersede_later(self, step_id: str, lease: Lease | None = None) -> int:
         def work(connection: sqlite3.Connection) -> int:
             tables = Tables(connection)
-            row = _existing(tables.step(step_id), step_id)
+            row = existing(tables.step(step_id), step_id)
+            enter(tables, row.task_id, lease)
             if not row.is_live:
                 raise SupersededError(
                     f"checkpoint {shown(row.public_id, 80)}: not on the timeline any more, it cannot end it",
@@ -199,19 +206,19 @@ class SQLiteRegistry:
 
         return self._database.write(work, synced=self._durability.syncs_commit)
 
-    def finish(self, task_id: str) -> None:
+    def finish(self, task_id: str, lease: Lease | None = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
-            task = tables.task(task_id)
-            if task is None:
-                raise CheckpointNotFoundError(f"task {shown(task_id, 80)}: nothing was ever begun")
+            task = enter(tables, task_id, lease)
             task.status = "completed"
+            if lease is not None:
+                holding.give_back(task, lease)
             tables.update_task(task)
 
         self._database.write(work, synced=self._durability.syncs_commit)
 
     def later_claims(self, task_id: str, subject: str, after: int) -> list[tuple[str, int]]:
-        return self._database.read(lambda connection: Tables(connection).later_claims(task_id, subject, after))
+        return self._database.read(lambda connection: claimed.later(Tables(connection), task_id, subject, after))
 
     def settle(self) -> None:
         self._database.settle()
@@ -228,9 +235,3 @@ class SQLiteRegistry:
         refuse_newer(REGISTRY, found, self._migrations[-1].number)
         if found == 0:
             raise damaged("schema_version")
-
-
-def _existing(row: StepRow | None, step_id: str) -> StepRow:
-    if row is None:
-        raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="begin_step() returns the id to commit")
-    return row

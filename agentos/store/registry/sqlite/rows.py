@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agentos._ids import checkpoint_id_of, step_key_of
 from agentos._text import shown
 from agentos.core.checkpoints.lifecycle import CHECKPOINT_STATES, StepState
-from agentos.core.checkpoints.ports import StoredStep
+from agentos.core.checkpoints.ports import StoredStep, StoredTask
 from agentos.core.checkpoints.sealing import seal
 from agentos.errors import StoreCorruptError
 
@@ -31,19 +31,31 @@ class TaskRow:
     verified_by_type: bytes
     open_steps: int
     counted_to: int
+    origin: int
+    pruned: int
+    claims_sum: int
     claim_holder: str | None
     claim_token: int
     claim_boot: str | None
     claim_expires: float | None
+    claim_since: str | None
     created_at: str
     seal: bytes = b""
+
+    def stored(self) -> StoredTask:
+        """The row as the rules see it."""
+        return StoredTask(
+            self.task_id, self.status, self.sequence, self.head, self.origin, self.claim_token, self.claim_holder,
+            self.claim_boot, self.claim_expires, self.claim_since,
+        )  # fmt: skip
 
     def sealed(self) -> bytes:
         """The seal that belongs to the row as it is now."""
         return seal(
             "task/1",
             (self.task_id, self.status, self.sequence, self.head, self.verified_head, self.verified_by_type, self.open_steps,
-             self.counted_to, self.claim_holder, self.claim_token, self.claim_boot, self.claim_expires, self.created_at),
+             self.counted_to, self.origin, self.pruned, self.claims_sum, self.claim_holder, self.claim_token, self.claim_boot,
+             self.claim_expires, self.claim_since, self.created_at),
         )  # fmt: skip
 
 
@@ -62,6 +74,8 @@ class StepRow:
     metadata: bytes
     base_path: str
     host: str
+    runner: str
+    token: int
     begun_at: str
     begin_snapshot: int | None
     begin_sha256: bytes
@@ -77,6 +91,7 @@ class StepRow:
     nonce: str | None = None
     digest: bytes = b""
     verified: int = 0
+    proven: int = 0
     verifications: int = 0
     shown: int = 0
     results: bytes | None = None
@@ -90,16 +105,16 @@ class StepRow:
         return seal(
             "step/1",
             (self.step_id, self.task_id, self.state, self.place, self.checkpoint_type, self.work_item_id, self.parent,
-             self.metadata, self.base_path, self.host, self.begun_at, self.begin_sha256, self.expects, self.baseline,
-             self.rerunnable, self.checkpoint_id, self.pack, self.commit_sha256, self.committed_at, self.nonce),
+             self.metadata, self.base_path, self.host, self.runner, self.token, self.begun_at, self.begin_sha256, self.expects,
+             self.baseline, self.rerunnable, self.checkpoint_id, self.pack, self.commit_sha256, self.committed_at, self.nonce),
         )  # fmt: skip
 
     def sealed(self) -> bytes:
         """The seal over the digest and what may still change."""
         return seal(
             "step-state/1",
-            (self.digest, self.error, self.verified, self.verifications, self.shown, self.results, self.last_verified_at,
-             self.superseded_by, self.deleted_at, self.begin_snapshot, self.commit_snapshot),
+            (self.digest, self.error, self.verified, self.proven, self.verifications, self.shown, self.results,
+             self.last_verified_at, self.superseded_by, self.deleted_at, self.begin_snapshot, self.commit_snapshot),
         )  # fmt: skip
 
     @property
@@ -125,6 +140,7 @@ class StepRow:
             self.metadata, self.base_path, self.host, self.begun_at, self.error, snapshot,
             self.public_id if ended else None, self.place if ended else None, self.pack, self.committed_at,
             bool(self.verified), self.verifications, self.last_verified_at, results, self.superseded_by, repeated, self.is_live,
+            bool(self.proven), self.runner, self.expects, self.baseline, bool(self.rerunnable),
         )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ Runs inside a transaction that somebody else opened. Which rows belong on the ti
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import orjson
 
 from agentos._ids import STEP_PREFIX, checkpoint_id_of, step_key_of
 from agentos._text import shown
-from agentos.core.checkpoints.ports import Claim, Intent, Look, StoredStep
+from agentos.core.checkpoints.ports import Intent, Look, StoredStep
 from agentos.core.checkpoints.sealing import seal, sha256
 from agentos.errors import CheckpointIdTakenError
 from agentos.store.named_sql import load_queries
@@ -23,31 +25,32 @@ SQL = load_queries(Path(__file__).with_name("queries.sql"))
 class Tables:
     """Every statement the registry runs."""
 
-    __slots__ = ("_execute",)
+    __slots__ = ("execute",)
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute = connection.execute
+        self.execute = connection.execute
 
     # Tasks.
 
     def task(self, task_id: str) -> TaskRow | None:
         """The task; a row that is missing while its steps are there is damage, not absence."""
-        columns = self._execute(SQL["task"], (task_id,)).fetchone()
+        columns = self.execute(SQL["task"], (task_id,)).fetchone()
         if columns is not None:
             return checked_task(columns)
-        if self._execute(SQL["any_step_of_task"], (task_id,)).fetchone() is not None:
+        if self.execute(SQL["any_step_of_task"], (task_id,)).fetchone() is not None:
             raise damaged(f"task {shown(task_id, 80)}")
         return None
 
     def new_task(self, task_id: str, created_at: str) -> TaskRow:
         """A task without checkpoints."""
-        counted_to = self._execute(SQL["count_open"], (task_id,)).fetchone()[1]
-        row = TaskRow(task_id, "active", 0, 0, 0, b"{}", 0, counted_to, None, 0, None, None, created_at)
+        counted_to = self.execute(SQL["count_open"], (task_id,)).fetchone()[1]
+        row = TaskRow(task_id, "active", 0, 0, 0, b"{}", 0, counted_to, 0, 0, 0, None, 0, None, None, None, created_at)
         row.seal = row.sealed()
-        self._execute(
+        self.execute(
             SQL["insert_task"],
             (row.task_id, row.status, row.sequence, row.head, row.verified_head, row.verified_by_type, row.open_steps,
-             row.counted_to, row.claim_holder, row.claim_token, row.claim_boot, row.claim_expires, row.created_at, row.seal),
+             row.counted_to, row.origin, row.pruned, row.claims_sum, row.claim_holder, row.claim_token, row.claim_boot,
+             row.claim_expires, row.claim_since, row.created_at, row.seal),
         )  # fmt: skip
         return row
 
@@ -58,13 +61,14 @@ class Tables:
             ending: how many open steps of it this transaction is about to end.
         """
         before, open_before = row.seal, row.open_steps
-        found, row.counted_to = self._execute(SQL["count_open"], (row.task_id,)).fetchone()
+        found, row.counted_to = self.execute(SQL["count_open"], (row.task_id,)).fetchone()
         row.open_steps = found - ending
         row.seal = row.sealed()
-        changed = self._execute(
+        changed = self.execute(
             SQL["update_task"],
             (row.status, row.sequence, row.head, row.verified_head, row.verified_by_type, row.open_steps, row.counted_to,
-             row.seal, row.task_id, before),
+             row.origin, row.pruned, row.claims_sum, row.claim_holder, row.claim_token, row.claim_boot, row.claim_expires,
+             row.claim_since, row.seal, row.task_id, before),
         ).rowcount  # fmt: skip
         if changed == 1 and found < open_before:
             # Whatever ends a step writes this row, so since it was written their number can only have grown.
@@ -77,15 +81,16 @@ class Tables:
         """Store an intent on top of the task's head; None, and nothing stored, if the task is not as it is given here."""
         row = StepRow(
             _key(intent.step_id), intent.step_id, intent.task_id, "begun", UNPLACED, intent.checkpoint_type,
-            intent.work_item_id, task.head, intent.metadata, intent.base_path, intent.host, intent.begun_at, snapshot, digest,
+            intent.work_item_id, task.head, intent.metadata, intent.base_path, intent.host, intent.runner, task.claim_token,
+            intent.begun_at, snapshot, digest, intent.expects, intent.baseline, int(intent.rerunnable),
         )  # fmt: skip
         row.digest = row.digested()
         row.seal = row.sealed()
-        stored = self._execute(
+        stored = self.execute(
             SQL["insert_step"],
             (row.step_key, row.step_id, row.task_id, row.checkpoint_type, row.work_item_id, row.parent, row.metadata,
-             row.base_path, row.host, row.begun_at, row.begin_snapshot, row.begin_sha256, row.digest, row.seal,
-             task.task_id, task.seal),
+             row.base_path, row.host, row.runner, row.token, row.begun_at, row.begin_snapshot, row.begin_sha256, row.expects,
+             row.baseline, row.rerunnable, row.digest, row.seal, task.task_id, task.seal),
         ).rowcount  # fmt: skip
         return row if stored == 1 else None
 
@@ -94,21 +99,21 @@ class Tables:
         key = step_key_of(step_id)
         if key is None:
             return None
-        columns = self._execute(SQL["step"], (key,)).fetchone()
+        columns = self.execute(SQL["step"], (key,)).fetchone()
         if columns is not None:
             row = checked_step(columns)
             return row if row.step_id == step_id else None
-        if self._execute(SQL["step_on_timeline"], (key,)).fetchone() is not None:
+        if self.execute(SQL["step_on_timeline"], (key,)).fetchone() is not None:
             raise damaged(f"step {shown(step_id, 80)}")
         return None
 
     def key_is_taken(self, step_id: str) -> bool:
         """Whether another step has this one's key."""
-        return self._execute(SQL["step"], (step_key_of(step_id),)).fetchone() is not None
+        return self.execute(SQL["step"], (step_key_of(step_id),)).fetchone() is not None
 
     def existing_step(self, key: int) -> StepRow:
         """A step that an index names, so it must be there."""
-        columns = self._execute(SQL["step"], (key,)).fetchone()
+        columns = self.execute(SQL["step"], (key,)).fetchone()
         if columns is None:
             raise damaged(f"step number {key}")
         return checked_step(columns)
@@ -118,10 +123,10 @@ class Tables:
         task = self.task(task_id)
         if task is None:
             return []
-        rows = [self.existing_step(key) for (key,) in self._execute(SQL["open_steps"], (task_id,)).fetchall()]
+        rows = [self.existing_step(key) for (key,) in self.execute(SQL["open_steps"], (task_id,)).fetchall()]
         listed = {row.step_key for row in rows if (row.task_id, row.place) == (task_id, UNPLACED)}
         counted = sum(key <= task.counted_to for key in listed)
-        since = {key for (key,) in self._execute(SQL["begun_since"], (task.counted_to, task_id))}
+        since = {key for (key,) in self.execute(SQL["begun_since"], (task.counted_to, task_id))}
         if len(listed) != len(rows) or counted < task.open_steps or not since <= listed:
             raise damaged(f"task {shown(task_id, 80)}, its open steps")
         return rows
@@ -136,9 +141,9 @@ class Tables:
 
     def _named(self, checkpoint_id: str) -> StepRow | None:
         """The step whose checkpoint got this name. Absence is asked twice here too."""
-        found = self._execute(SQL["step_named"], (checkpoint_id,)).fetchone()
+        found = self.execute(SQL["step_named"], (checkpoint_id,)).fetchone()
         row = None if found is None else self.existing_step(found[0])
-        if row is None and self._execute(SQL["name"], (checkpoint_id,)).fetchone() is None:
+        if row is None and self.execute(SQL["name"], (checkpoint_id,)).fetchone() is None:
             return None
         if row is None or row.checkpoint_id != checkpoint_id:
             raise damaged(f"checkpoint {shown(checkpoint_id, 80)}")
@@ -154,12 +159,13 @@ class Tables:
             )
 
     def update_step(self, row: StepRow) -> None:
-        """Store what may change of a step after it ended."""
+        """Store what may change of a step."""
         row.seal = row.sealed()
-        self._execute(
+        self.execute(
             SQL["update_step"],
-            (row.error, row.verified, row.verifications, row.shown, row.last_verified_at, row.superseded_by, row.deleted_at,
-             row.begin_snapshot, row.commit_snapshot, row.seal, row.step_key),
+            (row.state, row.place, row.digest, row.error, row.verified, row.proven, row.verifications, row.shown,
+             row.last_verified_at, row.superseded_by, row.deleted_at, row.begin_snapshot, row.commit_snapshot, row.seal,
+             row.step_key),
         )  # fmt: skip
 
     def end_step(self, row: StepRow) -> bool:
@@ -167,54 +173,67 @@ class Tables:
         before = row.seal
         row.digest = row.digested()
         row.seal = row.sealed()
-        changed = self._execute(
+        changed = self.execute(
             SQL["end_step"],
             (row.state, row.place, row.base_path, row.checkpoint_id, row.pack, row.commit_snapshot, row.commit_sha256,
-             row.committed_at, row.nonce, row.digest, row.verified, row.verifications, row.shown, row.results,
-             row.last_verified_at, row.seal, row.step_key, before),
+             row.committed_at, row.nonce, row.digest, row.verified, row.proven, row.verifications, row.shown,
+             row.results, row.last_verified_at, row.seal, row.step_key, before),
         ).rowcount  # fmt: skip
         return changed == 1
 
     def insert_name(self, row: StepRow) -> None:
         """Note the name that the caller gave, apart from the index of names."""
-        self._execute(SQL["insert_name"], (row.checkpoint_id, row.step_key))
+        self.execute(SQL["insert_name"], (row.checkpoint_id, row.step_key))
 
     # The timeline's index.
 
     def step_at(self, task_id: str, place: int) -> StepRow:
         """The step at this place, which must be there exactly once."""
-        found = self._execute(SQL["step_at"], (task_id, place)).fetchall()
+        found = self.execute(SQL["step_at"], (task_id, place)).fetchall()
         row = self.existing_step(found[0][0]) if len(found) == 1 else None
         if row is None or (row.task_id, row.place) != (task_id, place):
             raise damaged(f"task {shown(task_id, 80)}, checkpoint number {place}")
         return row
 
-    def down_from(self, task_id: str, place: int) -> Iterator[StepRow]:
-        """Every checkpoint from this place down, without a gap."""
+    def steps_at(self, task_id: str, places: Sequence[int]) -> list[StepRow]:
+        """The steps at these places, each of which must be there exactly once."""
+        rows = [checked_step(columns) for columns in self.execute(SQL["steps_at"], (task_id, orjson.dumps(places).decode()))]
+        if sorted(places) != sorted(row.place for row in rows) or any(row.task_id != task_id for row in rows):
+            raise damaged(f"task {shown(task_id, 80)}, its checkpoints")
+        return rows
+
+    def down_from(self, task: TaskRow, place: int) -> Iterator[StepRow]:
+        """Every checkpoint from this place down, without a gap but for what was pruned."""
         expected = place
-        for key, found in self._execute(SQL["timeline_down_from"], (task_id, place)):
+        for key, found in self.execute(SQL["timeline_down_from"], (task.task_id, place)):
             row = self.existing_step(key)
-            if (found, row.place, row.task_id) != (expected, expected, task_id):
-                raise damaged(f"task {shown(task_id, 80)}, checkpoint number {expected}")
+            if found < expected <= task.pruned:
+                expected = found
+            if (found, row.place, row.task_id) != (expected, expected, task.task_id):
+                raise damaged(f"task {shown(task.task_id, 80)}, checkpoint number {expected}")
             yield row
             expected -= 1
-        if expected != 0:
-            raise damaged(f"task {shown(task_id, 80)}, checkpoint number {expected}")
+        if expected > task.pruned:
+            raise damaged(f"task {shown(task.task_id, 80)}, checkpoint number {expected}")
 
     def above(self, task_id: str, place: int) -> list[StepRow]:
         """Every checkpoint after this place, oldest first."""
-        found = self._execute(SQL["timeline_above"], (task_id, place)).fetchall()
+        found = self.execute(SQL["timeline_above"], (task_id, place)).fetchall()
         return [self.existing_step(key) for (key,) in found]
 
-    # Snapshots, claims, verifications.
+    def abandoned(self, task_id: str) -> list[StepRow]:
+        """The steps that ended without a checkpoint."""
+        return [self.existing_step(key) for (key,) in self.execute(SQL["abandoned"], (task_id,)).fetchall()]
+
+    # Snapshots and verifications. Claims are in claimed.py.
 
     def insert_snapshot(self, data: bytes, digest: bytes) -> int:
         """Store bytes; their number."""
-        return int(self._execute(SQL["insert_snapshot"], (digest, data)).lastrowid or 0)
+        return int(self.execute(SQL["insert_snapshot"], (digest, data)).lastrowid or 0)
 
     def delete_snapshot(self, number: int | None) -> None:
         """Remove bytes."""
-        self._execute(SQL["delete_snapshot"], (number,))
+        self.execute(SQL["delete_snapshot"], (number,))
 
     def begin_snapshot(self, row: StepRow) -> bytes:
         """The state before the step's work."""
@@ -229,26 +248,16 @@ class Tables:
     def _snapshot(self, row: StepRow, number: int | None, digest: bytes) -> bytes:
         if number is None and row.deleted_at is not None:
             return b"{}"
-        found = self._execute(SQL["snapshot"], (number,)).fetchone()
+        found = self.execute(SQL["snapshot"], (number,)).fetchone()
         good = found is not None and type(found[1]) is bytes and (found[0], *found[2:]) == (digest, "json", None)
         if not good or sha256(found[1]) != digest:
             raise damaged(f"step {shown(row.step_id, 80)}, its snapshot")
         return bytes(found[1])
 
-    def insert_claims(self, row: StepRow, claims: tuple[Claim, ...]) -> None:
-        """Index what the step claims."""
-        for claim in claims:
-            self._execute(SQL["insert_claim"], (row.task_id, claim.subject, row.place, claim.item, claim.lifetime))
-
-    def later_claims(self, task_id: str, subject: str, after: int) -> list[tuple[str, int]]:
-        """Step and item of each later claim about the subject."""
-        found = self._execute(SQL["later_claims"], (task_id, subject, after)).fetchall()
-        return [(self.step_at(task_id, sequence).step_id, item) for sequence, item in found]
-
     def insert_verification(self, step_id: str, number: int, look: Look, *, counted: bool) -> None:
         """Append one look."""
         fields = (step_id, number, look.at, look.by, look.outcome, int(counted), look.results)
-        self._execute(SQL["insert_verification"], (*fields, seal("verification/1", fields)))
+        self.execute(SQL["insert_verification"], (*fields, seal("verification/1", fields)))
 
     def results(self, row: StepRow) -> bytes | None:
         """What the look that is shown found, item by item."""
@@ -256,7 +265,7 @@ class Tables:
             return None
         if row.shown == 1 and row.results is not None:
             return row.results
-        found = self._execute(SQL["verification"], (row.step_id, row.shown)).fetchone()
+        found = self.execute(SQL["verification"], (row.step_id, row.shown)).fetchone()
         if found is None or type(found[6]) is not bytes or found[-1] != seal("verification/1", found[:-1]):
             raise damaged(f"step {shown(row.step_id, 80)}, verification {row.shown}")
         return bytes(found[6])

@@ -16,10 +16,13 @@ from agentos.core.checkpoints.lifecycle import StepEvent, StepState, advance
 from agentos.core.checkpoints.models import Outcome
 from agentos.core.checkpoints.ports import Ending, Look
 from agentos.core.checkpoints.sealing import sha256
+from agentos.store.registry.sqlite import claimed, decided, holding
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow, copied, damaged
 from agentos.store.registry.sqlite.tables import Tables
 
+# What a checkpoint was superseded by, when the whole task was started over.
+RESTARTED = "restart"
 # How many types a task's row remembers the newest verified checkpoint of; custom types could be without number.
 _TYPES_REMEMBERED = 24
 
@@ -29,9 +32,10 @@ def append(tables: Tables, remembered: Remembered, row: StepRow, ending: Ending)
 
     Raises:
         OutdatedError: the step is not stored as it is given here.
+        LeaseLostError: the task went into other hands since the step was begun.
     """
     row = copied(row)
-    row.state = advance(row.step_id, StepState(row.state), StepEvent.COMMIT)
+    row.state = advance(row.step_id, StepState(row.state), StepEvent.ADOPT if ending.adopted else StepEvent.COMMIT)
     if ending.checkpoint_id is not None:
         tables.refuse_taken_id(ending.checkpoint_id, row.step_id)
         row.checkpoint_id = ending.checkpoint_id if ending.checkpoint_id != row.public_id else None
@@ -43,32 +47,42 @@ def append(tables: Tables, remembered: Remembered, row: StepRow, ending: Ending)
         row.verifications = row.shown = 1
         row.results = ending.look.results
         _take_over(row, ending.look)
-    row.place = _next_place(tables, remembered, row)
+    claims = _draw_place(tables, remembered, row, ending)
     if not tables.end_step(row):
         raise OutdatedError
     if row.checkpoint_id is not None:
         tables.insert_name(row)
-    tables.insert_claims(row, ending.claims)
+    claimed.insert(tables, row.task_id, claims)
+    if ending.decision is not None:
+        decided.append(tables, row.task_id, ending.decision)
     return row
 
 
-def _next_place(tables: Tables, remembered: Remembered, row: StepRow) -> int:
-    """Draw the next number and note the new head in the task's row, as remembered or, if that is outdated, as stored."""
+def _draw_place(tables: Tables, remembered: Remembered, row: StepRow, ending: Ending) -> list[claimed.Columns]:
+    """Take the next number and note the new head in the task's row, as remembered or, if that is outdated, as stored."""
     task = remembered.task(row.task_id)
-    if task is None or not _drawn(tables, task, row):
+    claims = None
+    if task is not None and holding.is_current(task, row, ending):
+        claims = _drawn(tables, task, row, ending)
+    if task is None or claims is None:
         task = _task_of(tables, row)
-        if not _drawn(tables, task, row):
+        holding.refuse_stale(task, row, ending)
+        claims = _drawn(tables, task, row, ending)
+        if claims is None:
             raise damaged(f"task {shown(row.task_id, 80)}")
     remembered.keep_task(task)
-    return task.sequence
+    return claims
 
 
-def _drawn(tables: Tables, task: TaskRow, row: StepRow) -> bool:
+def _drawn(tables: Tables, task: TaskRow, row: StepRow, ending: Ending) -> list[claimed.Columns] | None:
     task.sequence += 1
-    task.head = task.sequence
+    task.head = row.place = task.sequence
     if row.verified:
         _remember_verified(task, task.sequence, row.checkpoint_type)
-    return tables.update_task(task, ending=1)
+    holding.renew(task, ending.lease)
+    claims = claimed.columns(row, ending.claims)
+    claimed.add(task, claims)
+    return claims if tables.update_task(task, ending=1) else None
 
 
 def last_verified(tables: Tables, task_id: str, checkpoint_type: str | None) -> StepRow | None:
@@ -93,12 +107,12 @@ def last_verified(tables: Tables, task_id: str, checkpoint_type: str | None) -> 
 def newest_first(tables: Tables, task_id: str) -> Iterator[StepRow]:
     """Every checkpoint of the task, also the hidden ones, from the newest down."""
     task = tables.task(task_id)
-    return iter(()) if task is None else tables.down_from(task_id, task.sequence)
+    return iter(()) if task is None else tables.down_from(task, task.sequence)
 
 
-def record_look(tables: Tables, row: StepRow, seen: int, look: Look) -> None:
+def record_look(tables: Tables, row: StepRow, seen: int, look: Look, *, decides: bool) -> None:
     """Append a verification. A slower one never overwrites a newer one, and "could not check" never moves the flag."""
-    counted = row.verifications == seen
+    counted = decides and row.verifications == seen
     row.verifications += 1
     tables.insert_verification(row.step_id, row.verifications, look, counted=counted)
     if counted:
@@ -112,23 +126,52 @@ def record_look(tables: Tables, row: StepRow, seen: int, look: Look) -> None:
 def _take_over(row: StepRow, look: Look) -> None:
     if look.outcome != Outcome.ERROR:
         row.verified = int(look.outcome == Outcome.VERIFIED)
+        row.proven |= row.verified
         row.last_verified_at = look.at
 
 
 def end_at(tables: Tables, row: StepRow) -> int:
     """Take every later live checkpoint off the timeline; how many that were."""
     task = _task_of(tables, row)
-    above = tables.above(row.task_id, row.place)
-    if [each.place for each in above] != [*range(row.place + 1, task.sequence + 1)]:
-        raise damaged(f"task {shown(row.task_id, 80)}, its checkpoints after number {row.place}")
-    later = [each for each in above if each.is_live]
-    for each in later:
-        each.superseded_by = row.public_id
-        tables.update_step(each)
-    task.head = row.place
+    later = _take_off(tables, task, row.place, row.public_id)
     _forget_above(tables, task, row.place)
     tables.update_task(task)
-    return len(later)
+    return later
+
+
+def start_over(tables: Tables, task: TaskRow) -> int:
+    """Take every checkpoint off the timeline and end every open step; how many checkpoints that were."""
+    opened = tables.open_steps(task.task_id)
+    for row in opened:
+        abandon(tables, row)
+    live = _take_off(tables, task, 0, RESTARTED)
+    task.origin = task.sequence
+    task.verified_head = 0
+    _store_by_type(task, {})
+    tables.update_task(task)
+    return live
+
+
+def abandon(tables: Tables, row: StepRow) -> None:
+    """End a begun step without a checkpoint; the caller stores the task's row."""
+    row.state = advance(row.step_id, StepState(row.state), StepEvent.ABANDON)
+    row.place = 0
+    row.digest = row.digested()
+    tables.update_step(row)
+
+
+def _take_off(tables: Tables, task: TaskRow, place: int, superseded_by: str) -> int:
+    above = tables.above(task.task_id, place)
+    first = max(place, task.pruned) + 1
+    if [each.place for each in above if each.place >= first] != [*range(first, task.sequence + 1)]:
+        raise damaged(f"task {shown(task.task_id, 80)}, its checkpoints after number {place}")
+    later = [each for each in above if each.superseded_by is None]
+    for each in later:
+        each.superseded_by = superseded_by
+        tables.update_step(each)
+    claimed.fall_above(tables, task, place)
+    task.head = place
+    return sum(each.deleted_at is None for each in later)
 
 
 def hide(tables: Tables, row: StepRow, at: str) -> None:
@@ -140,7 +183,7 @@ def hide(tables: Tables, row: StepRow, at: str) -> None:
     tables.update_step(row)
     task = _task_of(tables, row)
     if task.head == row.place:
-        task.head = next((each.place for each in tables.down_from(row.task_id, row.place) if each.is_live), 0)
+        task.head = next((each.place for each in tables.down_from(task, row.place) if each.is_live), 0)
         tables.update_task(task)
     _refresh(tables, row)
 
@@ -148,6 +191,7 @@ def hide(tables: Tables, row: StepRow, at: str) -> None:
 def _refresh(tables: Tables, row: StepRow) -> None:
     """Bring the task's memory of verified checkpoints in step with one that changed."""
     task = _task_of(tables, row)
+    claimed.stand(tables, task, row)
     if row.is_live and row.verified:
         _remember_verified(task, row.place, row.checkpoint_type)
     else:
@@ -199,7 +243,7 @@ def _forget_above(tables: Tables, task: TaskRow, place: int) -> None:
 
 def _newest(tables: Tables, task: TaskRow, place: int, checkpoint_type: str | None) -> StepRow | None:
     """The newest live verified checkpoint at or below `place`, by walking."""
-    rows = tables.down_from(task.task_id, place)
+    rows = tables.down_from(task, place)
     return next((row for row in rows if _verified_of_type(row, checkpoint_type)), None)
 
 

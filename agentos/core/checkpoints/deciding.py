@@ -1,0 +1,214 @@
+"""The human's word: take the world as it is, start over, open again, say whether a step landed.
+
+Each is written down with who said it and why, in the transaction that acts on it, and each takes the task's claim for as long
+as it takes, so that nobody who was working on an older belief can go on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from agentos._text import listed, shown
+from agentos.core.checkpoints import codec, resuming
+from agentos.core.checkpoints.claiming import Lease
+from agentos.core.checkpoints.holders import is_running, new_holder
+from agentos.core.checkpoints.judging import Finding, Judge
+from agentos.core.checkpoints.lifecycle import StepState
+from agentos.core.checkpoints.looking import Looking
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, Outcome
+from agentos.core.checkpoints.observing import Seen
+from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.recovery import Survey
+from agentos.core.checkpoints.resuming import Parts, decision
+from agentos.errors import (
+    CheckpointNotFoundError,
+    EvidenceUnavailableError,
+    InvalidInputError,
+    NotInterruptedError,
+    StepNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.manager import CheckpointManager
+
+LANDED, NOT_LANDED = "landed", "not_landed"
+
+
+@contextmanager
+def claimed(registry: Registry, task_id: str, lease: Lease | None = None) -> Iterator[Lease]:
+    """Hold the task: by this lease, or by a claim of its own that ends with the block."""
+    if lease is not None:
+        yield lease
+        return
+    own = registry.claim(task_id, new_holder(), None)
+    try:
+        yield own
+    finally:
+        registry.release(own)
+
+
+def refuse_unknown(registry: Registry, task_id: str) -> None:
+    """Refuse a task that was never begun: a decision about nothing is a mistake in its name."""
+    if registry.task(task_id) is None:
+        raise CheckpointNotFoundError(f"task {shown(task_id, 80)}: nothing was ever begun", hint="look at the task's id")
+
+
+def resolve_step(parts: Parts, step_id: str, outcome: str, by: str, reason: str, lease: Lease | None) -> Checkpoint | None:
+    """Settle an interrupted step; the checkpoint it became, if it did."""
+    if outcome not in (LANDED, NOT_LANDED):
+        raise InvalidInputError(f"outcome must be {LANDED!r} or {NOT_LANDED!r}, found {shown(outcome, 60)}")
+    step = _interrupted(parts, step_id, outcome)
+    if step.state is not StepState.BEGUN:
+        return None if step.checkpoint_id is None else _loaded(parts, step.checkpoint_id)
+    with claimed(parts.registry, step.task_id, lease) as held:
+        task = parts.registry.task(step.task_id)
+        if outcome == LANDED and task is not None and task.head == step.parent:
+            stored = resuming.adopt(parts, step, held, by, f"{LANDED}: {reason}")
+            return _loaded(parts, stored.checkpoint_id or "")
+        # It landed, but the task went on since it began: nothing stands on it, and it must not run again.
+        parts.registry.abandon(step_id, held, decision(by, outcome, step_id, reason))
+    return None
+
+
+def _interrupted(parts: Parts, step_id: str, outcome: str) -> StoredStep:
+    step = parts.registry.step(step_id)
+    if step is None:
+        raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="recover(task_id) lists interrupted steps")
+    settled = {LANDED: StepState.ADOPTED, NOT_LANDED: StepState.ABANDONED}
+    if step.state is not StepState.BEGUN and step.state is not settled[outcome]:
+        raise NotInterruptedError(
+            f"step {step_id}: {step.state.value} already, so it cannot be called {outcome}",
+            hint="get_step() shows how it ended",
+        )
+    if is_running(step):
+        raise NotInterruptedError(f"step {step_id}: a living process is in the middle of it", hint="wait for it, or stop it")
+    return step
+
+
+def _loaded(parts: Parts, checkpoint_id: str) -> Checkpoint | None:
+    from agentos.core.checkpoints.records import loaded_checkpoint  # noqa: PLC0415 - one use
+
+    stored = parts.registry.checkpoint(checkpoint_id)
+    return None if stored is None else loaded_checkpoint(stored)
+
+
+def accept(
+    manager: CheckpointManager,
+    parts: Parts,
+    task_id: str,
+    *,
+    by: str,
+    reason: str,
+    subjects: Sequence[str] | None,
+    checkpoint_id: str | None,
+) -> Checkpoint:
+    """Commit a checkpoint that takes what differs as it is now."""
+    refuse_unknown(parts.registry, task_id)
+    with claimed(parts.registry, task_id) as lease:
+        head, named = _ground(parts, task_id, checkpoint_id)
+        pack = _taken_as_it_is(_differences(parts, task_id, head, subjects), parts)
+        about = [claim.description for claim in pack.evidence_list] + pack.releases
+        metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
+        snapshot = codec.decode(named.snapshot)
+        step_id = manager.begin_step(task_id, "manual_checkpoint", snapshot, metadata=metadata, lease=lease)
+        checkpoint = manager.commit_step(step_id, pack, lease=lease)
+        parts.registry.decide(task_id, lease, decision(by, "accept", checkpoint.checkpoint_id, reason))
+    return checkpoint
+
+
+def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[StoredStep, StoredStep]:
+    """The newest live checkpoint, whose world is taken, and the one whose snapshot is."""
+    head = next(iter(parts.registry.candidates(task_id, 1 << 62, 1)), None)
+    wanted = checkpoint_id if checkpoint_id is not None else None if head is None else head.checkpoint_id
+    named = None if wanted is None else parts.registry.checkpoint(wanted)
+    if head is None or named is None or named.task_id != task_id:
+        raise CheckpointNotFoundError(
+            f"task {shown(task_id, 80)}: no checkpoint {shown(checkpoint_id, 80) if checkpoint_id else ''} to accept on",
+            hint="restart(task_id, by=…, reason=…) starts over; list_checkpoints() shows what there is",
+        )
+    return head, named
+
+
+def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequence[str] | None) -> list[Finding]:
+    task = parts.registry.task(task_id)
+    assert task is not None, "it was claimed just now"
+    judge = Judge(parts.registry, task_id, Looking(parts.verifier), parts.around_step)
+    survey = Survey(
+        parts.registry,
+        judge,
+        parts.around_step,
+        task,
+        moved=parts.moved,
+        checkpoint_type=None,
+        can_put_back=parts.can_put_back,
+    )
+    found = survey.judged(head).findings
+    if subjects is not None:
+        names = {subject if ":" in subject else f"file:{subject}" for subject in subjects}
+        unknown = names - {finding.entry.subject for finding in found}
+        if unknown:
+            raise InvalidInputError(
+                f"subjects: {listed(sorted(unknown))}: nothing differs there",
+                hint=f"what differs: {listed(sorted(finding.entry.subject for finding in found)) or 'nothing'}",
+            )
+        found = [finding for finding in found if finding.entry.subject in names]
+    if not found:
+        raise InvalidInputError(f"task {shown(task_id, 80)}: nothing differs, so there is nothing to accept", hint="resume it")
+    return found
+
+
+def _taken_as_it_is(findings: Sequence[Finding], parts: Parts) -> EvidencePack:
+    """Evidence for what is there now, whatever was claimed before."""
+    pack = EvidencePack()
+    done = set()
+    for finding in findings:
+        if finding.entry.subject in done:
+            continue
+        done.add(finding.entry.subject)
+        if finding.result.outcome is Outcome.ERROR:
+            raise EvidenceUnavailableError(
+                f"{finding.result.message}; what cannot be seen cannot be accepted", hint=finding.result.hint
+            )
+        measured = _measured(finding, parts)
+        if measured is None:
+            pack.releases.append(finding.entry.subject)
+        else:
+            pack.evidence_list.append(measured)
+    if not pack.evidence_list:
+        raise InvalidInputError(
+            f"{listed(sorted(done))}: gone, and nothing is left that could be measured instead",
+            hint="restart(task_id, by=…, reason=…), or put it back",
+        )
+    return pack
+
+
+def _measured(finding: Finding, parts: Parts) -> Evidence | None:
+    if finding.entry.subject.startswith("file:"):
+        return _measured_file(finding, parts)
+    found = finding.result.found
+    if finding.evidence.evidence_type is EvidenceType.DB_ROW and isinstance(found, dict) and found.get("row"):
+        columns = finding.evidence.expected.get("values", {})
+        values = {name: found["row"].get(name) for name in columns}
+        expected = {**finding.evidence.expected, "values": values}
+        return Evidence(EvidenceType.DB_ROW, f"accepted: {finding.entry.subject}", expected, dict(finding.evidence.metadata))
+    return None
+
+
+def _measured_file(finding: Finding, parts: Parts) -> Evidence:
+    path = finding.evidence.expected["path"]
+    asked = Evidence(EvidenceType.FILE_SHA256, f"accepted: {shown(path, 120)}", {"path": path, "sha256": "0" * 64})
+    seen = parts.verifier.observe(asked, finding.claimed.around)
+    if not isinstance(seen, Seen):
+        raise EvidenceUnavailableError(f"{seen.message}; what cannot be seen cannot be accepted", hint=seen.hint)
+    facts = seen.facts
+    if not facts["exists"]:
+        return Evidence(EvidenceType.ARTIFACT_ABSENT, asked.description, {"path": path})
+    if "sha256" in facts:
+        return Evidence(_CONTENT, asked.description, {"path": path, "sha256": facts["sha256"], "size": facts["size"]})
+    kind = facts["type"] if facts["type"] == "directory" else "any"
+    return Evidence(EvidenceType.ARTIFACT_EXISTS, asked.description, {"path": path, "type": kind})
+
+
+_CONTENT = EvidenceType.FILE_SHA256

@@ -1,0 +1,55 @@
+"""Who holds a task or runs a step, as text that is stored, and whether they still live.
+
+A holder is a name and a process, `name@process`; a step that was begun without a lease names its process alone. Rules about
+them are in claiming.py.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from agentos import _process
+from agentos._text import shown
+from agentos.core.checkpoints.claiming import Claim, Decision, may_take
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.claiming import Lease
+    from agentos.core.checkpoints.ports import StoredStep, StoredTask
+
+
+def new_holder(name: str | None = None) -> str:
+    """This process as a holder; without a name, one that nobody had before."""
+    return f"{name or os.urandom(6).hex()}@{_process.this_process().text}"
+
+
+def is_alive(holder: str | None) -> bool | None:
+    """Whether the holder's process lives; None if that cannot be seen from here."""
+    process = _process.Process.parse((holder or "").rpartition("@")[2])
+    return None if process is None else _process.is_alive(process)
+
+
+def described(holder: str | None) -> str:
+    """The holder in words."""
+    name, _, text = (holder or "").rpartition("@")
+    process = _process.Process.parse(text)
+    if process is None:
+        return shown(holder, 120)
+    called = f" ({shown(name, 80)})" if name else ""
+    return f"process {process.pid} on {shown(process.host, 80)}{called}"
+
+
+def living_holder(task: StoredTask, mine: Lease | None) -> str | None:
+    """Who has the task, unless that is this lease's holder, or nobody who could still go on."""
+    if task.holder is None or (mine is not None and (task.holder, task.token) == (mine.holder, mine.token)):
+        return None
+    claim = Claim(task.holder, task.token, task.boot, task.expires)
+    decision = may_take(claim, "", is_alive(task.holder), _process.boottime(), _process.this_process().boot)
+    return task.holder if decision is Decision.HELD else None
+
+
+def is_running(step: StoredStep) -> bool:
+    """Whether another living process is in the middle of this step, without a claim that would say so."""
+    if step.error is not None or "@" in step.runner or step.runner == _process.this_process().text:
+        return False
+    return is_alive(step.runner) is True

@@ -1,0 +1,153 @@
+"""Judge whether the world of a checkpoint holds, group by group, cheap looks first.
+
+A group is what is left of one step's pack, and its own policy says how much of it must hold. Looking stops as soon as nothing
+can save the checkpoint any more, unless everything is asked for. Where to go from there is decided in recovery.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agentos.core.checkpoints import policy, records
+from agentos.core.checkpoints.kinds.kind import Lifetime
+from agentos.core.checkpoints.looking import Looking, cost_of
+from agentos.core.checkpoints.models import Assurance, Evidence, EvidencePack, EvidenceResult, Outcome
+from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.world import Entry, World
+
+
+@dataclass(slots=True)
+class Claimed:
+    """A step with its pack, and from where its claims are looked at."""
+
+    stored: StoredStep
+    pack: EvidencePack
+    around: Surroundings
+
+
+@dataclass(slots=True)
+class Finding:
+    """One claim that did not verify."""
+
+    entry: Entry
+    evidence: Evidence
+    result: EvidenceResult
+    claimed: Claimed
+
+
+@dataclass(slots=True)
+class Judged:
+    """What a world is worth. `findings` are complete only if everything was looked at."""
+
+    outcome: Outcome
+    findings: list[Finding] = field(default_factory=list)
+    # Whether anything stronger than a mere declaration was verified.
+    proven: bool = False
+    empty: bool = False
+
+    @property
+    def breaks_task(self) -> bool:
+        """Whether something differs that must hold at every resume."""
+        return any(
+            each.entry.lifetime == Lifetime.TASK.value and each.result.outcome is Outcome.FAILED for each in self.findings
+        )
+
+
+class Judge:
+    """Judges the worlds of one task. What was found out about a group is not found out again."""
+
+    def __init__(
+        self, registry: Registry, task_id: str, looking: Looking, around: Callable[[StoredStep], Surroundings]
+    ) -> None:
+        self.looking = looking
+        self._registry = registry
+        self._task_id = task_id
+        self._around = around
+        self._claimed: dict[int, Claimed] = {}
+
+    def claimed(self, sequence: int) -> Claimed:
+        """The step of this number with its pack."""
+        if sequence not in self._claimed:
+            self._load([sequence])
+        return self._claimed[sequence]
+
+    def add(self, sequence: int, claimed: Claimed) -> None:
+        """Let a step be judged as if it had this number, which it has not."""
+        self._claimed[sequence] = claimed
+
+    def forget(self, sequence: int) -> None:
+        """That number is another step's."""
+        del self._claimed[sequence]
+
+    def world(self, world: World, *, completely: bool = False) -> Judged:
+        """Whether everything holds that must hold to stand there."""
+        groups = world.groups
+        self._load([sequence for sequence in groups if sequence not in self._claimed])
+        work = [_Group(self._claimed[sequence], entries) for sequence, entries in groups.items()]
+        for rank in sorted({cost for group in work for cost in group.costs}):
+            for group in work:
+                group.look(self.looking, rank)
+            if not completely and any(group.is_lost for group in work):
+                break
+        return _judged(work)
+
+    def _load(self, sequences: Sequence[int]) -> None:
+        for stored in self._registry.numbered(self._task_id, sequences):
+            pack = records.decode_pack(stored.pack or b"")
+            self._claimed[stored.sequence or 0] = Claimed(stored, pack, self._around(stored))
+
+
+class _Group:
+    """What is left of one pack."""
+
+    __slots__ = ("claimed", "costs", "entries", "items", "results")
+
+    def __init__(self, claimed: Claimed, entries: Sequence[Entry]) -> None:
+        self.claimed = claimed
+        self.entries = entries
+        self.items = [claimed.pack.evidence_list[entry.item] for entry in entries]
+        self.costs = [cost_of(item) for item in self.items]
+        self.results: list[EvidenceResult | None] = [None] * len(entries)
+
+    def look(self, looking: Looking, rank: int) -> None:
+        for number, cost in enumerate(self.costs):
+            if cost == rank:
+                self.results[number] = looking.result(self.items[number], self.claimed.around)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [Outcome.NOT_RUN if result is None else result.outcome for result in self.results]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it fails whatever is still to be looked at."""
+        best = [Outcome.VERIFIED if each is Outcome.NOT_RUN else each for each in self.outcomes]
+        return policy.left_verdict(self.claimed.pack, best) is Outcome.FAILED
+
+    @property
+    def verdict(self) -> Outcome:
+        return Outcome.FAILED if self.is_lost else policy.left_verdict(self.claimed.pack, self.outcomes)
+
+    def findings(self) -> Iterable[Finding]:
+        for entry, item, result in zip(self.entries, self.items, self.results, strict=True):
+            if result is not None and result.outcome is not Outcome.VERIFIED:
+                yield Finding(entry, item, result, self.claimed)
+
+
+def _judged(groups: list[_Group]) -> Judged:
+    verdicts = [group.verdict for group in groups]
+    unmet = [group for group, verdict in zip(groups, verdicts, strict=True) if verdict is not Outcome.VERIFIED]
+    proven = any(
+        result is not None and result.outcome is Outcome.VERIFIED and result.assurance is not Assurance.DECLARED
+        for group in groups
+        for result in group.results
+    )
+    if Outcome.FAILED in verdicts:
+        outcome = Outcome.FAILED
+    elif unmet:
+        outcome = Outcome.ERROR
+    else:
+        outcome = Outcome.VERIFIED if proven else Outcome.FAILED
+    return Judged(outcome, [finding for group in unmet for finding in group.findings()], proven, empty=not groups)

@@ -1,0 +1,197 @@
+"""Turn a walk into a report: differences with who recorded what was found, reasons, and what can be called next.
+
+Reads what the report needs, one snapshot at the most, and records the looks that were taken. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from agentos._log import warn
+from agentos._text import shown
+from agentos.core.checkpoints import codec, records
+from agentos.core.checkpoints.holders import described, new_holder
+from agentos.core.checkpoints.judging import Finding, Judged
+from agentos.core.checkpoints.models import Outcome
+from agentos.core.checkpoints.ports import Look, StoredStep
+from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
+from agentos.core.checkpoints.recovery import Settled, Survey, Walk
+from agentos.errors import StoreBusyError, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.resuming import Parts
+
+# A task that diverged everywhere may have thousands of reasons; a person reads a few of each.
+_MOST_REASONS = 8
+
+_OPTIONS = {
+    Verdict.FRESH: ("resume(task_id, default)",),
+    Verdict.RESUME: ("resume(task_id, default)",),
+    Verdict.REPAIR: (
+        "resume(task_id, default, repair=True)",
+        "accept(task_id, by=…, reason=…)",
+        "restart(task_id, by=…, reason=…)",
+    ),
+    Verdict.DIVERGED: (
+        "put back what differs and call recover(task_id) again",
+        "accept(task_id, by=…, reason=…)",
+        "restart(task_id, by=…, reason=…)",
+    ),
+    Verdict.UNCERTAIN: (),
+    Verdict.BLOCKED: ("mend what stands in the way and call recover(task_id) again", "resume(task_id, default, wait=seconds)"),
+    Verdict.HELD: ("resume(task_id, default, wait=seconds)", "stop the process that holds it"),
+    Verdict.FINISHED: ("reopen(task_id, by=…, reason=…)",),
+}
+
+
+def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Recovery:
+    """The whole report."""
+    usable = walk.verdict in (Verdict.RESUME, Verdict.FINISHED)
+    stored = None if walk.chosen is None else parts.registry.checkpoint(walk.chosen.checkpoint_id or "")
+    snapshot = None
+    if usable and walk.adopt is not None:
+        begun = parts.registry.step(walk.adopt.step_id)
+        snapshot = None if begun is None else codec.decode(begun.snapshot)
+    checkpoint = None if stored is None else records.loaded_checkpoint(stored)
+    if usable and snapshot is None and checkpoint is not None:
+        snapshot = checkpoint.snapshot_data
+    if survey is not None:
+        _record_looks(parts, walk, survey)
+    return Recovery(
+        task_id=task_id,
+        verdict=walk.verdict,
+        checkpoint=checkpoint,
+        snapshot=snapshot,
+        differences=tuple(_differences(parts, walk, survey)),
+        rejected=tuple(_rejected(walk, survey)),
+        leftovers=tuple(_leftovers(walk, survey)),
+        interrupted=tuple(map(_interrupted, walk.interrupted)),
+        options=tuple(_options(walk)),
+        registry=parts.db_path,
+        created=parts.created,
+        holder=None,
+        notes=tuple(walk.notes),
+    )
+
+
+def held(parts: Parts, task_id: str, holder: str, running: Iterable[StoredStep]) -> Recovery:
+    """The report on a task that another living process has: the world was not looked at."""
+    steps = tuple(
+        Interrupted(
+            step.step_id,
+            step.checkpoint_type,
+            "running",
+            f"{described(step.runner)} is in the middle of it",
+            datetime.fromisoformat(step.begun_at),
+            step.error,
+            step.rerunnable,
+        )
+        for step in running
+    )
+    options = _OPTIONS[Verdict.HELD]
+    return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, holder, ())
+
+
+def with_checkpoint(recovery: Recovery, stored: StoredStep) -> Recovery:
+    """The same report, standing on a step that was adopted."""
+    checkpoint = records.loaded_checkpoint(stored)
+    return replace(recovery, checkpoint=checkpoint, snapshot=checkpoint.snapshot_data)
+
+
+def _differences(parts: Parts, walk: Walk, survey: Survey | None) -> Iterable[Difference]:
+    judged = walk.judged if walk.judged is not None and walk.judged.findings else walk.head
+    if survey is None or judged is None:
+        return
+    for finding in judged.findings:
+        result, stored = finding.result, finding.claimed.stored
+        yield Difference(
+            finding.entry.subject,
+            result.outcome.value,
+            result.expected if result.expected is not None else finding.evidence.expected,
+            result.found,
+            result.message,
+            result.code,
+            _recorded_by(finding, walk, survey),
+            parts.can_put_back(finding),
+            stored.checkpoint_id or "",
+            finding.entry.sequence,
+        )
+
+
+def _recorded_by(finding: Finding, walk: Walk, survey: Survey) -> str | None:
+    if finding.result.outcome is not Outcome.FAILED:
+        return None
+    found = survey.recorder(finding)
+    if found is not None:
+        stored, entry = found
+        when = "later" if entry.sequence > finding.entry.sequence else "earlier"
+        gone = "" if stored.live else ", no longer on the timeline"
+        return f"the {when} checkpoint number {entry.sequence} ({stored.checkpoint_id}{gone})"
+    step = survey.in_flight(finding, walk)
+    return None if step is None else f"in flight: step {step.step_id} was interrupted while it changed this"
+
+
+def _rejected(walk: Walk, survey: Survey | None) -> Iterable[Rejected]:
+    for stored, reasons, judged in walk.rejected:
+        said = [*reasons, *([] if judged is None or survey is None else _reasons(judged, walk, survey))]
+        yield Rejected(stored.checkpoint_id or "", stored.sequence or 0, tuple(said))
+
+
+def _reasons(judged: Judged, walk: Walk, survey: Survey) -> list[str]:
+    if judged.empty:
+        return ["nothing that it stands on can be measured now: no claim of it lasts"]
+    if not judged.findings:
+        return ["nothing that it stands on was measured: all of it is only declared"]
+    said = []
+    for finding in judged.findings[:_MOST_REASONS]:
+        who = _recorded_by(finding, walk, survey)
+        said.append(f"{finding.result.message}; recorded by {who}" if who else finding.result.message)
+    if len(judged.findings) > _MOST_REASONS:
+        said.append(f"and {len(judged.findings) - _MOST_REASONS} more")
+    return said
+
+
+def _leftovers(walk: Walk, survey: Survey | None) -> Iterable[Leftover]:
+    if survey is not None:
+        for entry in walk.leftovers:
+            yield Leftover(entry.subject, survey.checkpoint_id(entry.sequence), entry.sequence)
+
+
+def _interrupted(settled: Settled) -> Interrupted:
+    step = settled.step
+    begun = datetime.fromisoformat(step.begun_at)
+    return Interrupted(
+        step.step_id, step.checkpoint_type, settled.settling.value, settled.reason, begun, step.error, step.rerunnable
+    )
+
+
+def _options(walk: Walk) -> Iterable[str]:
+    yield from _OPTIONS[walk.verdict]
+    if walk.verdict is Verdict.UNCERTAIN:
+        uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]
+        for step_id in uncertain:
+            yield f"resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
+        yield "accept(task_id, by=…, reason=…)"
+        yield "restart(task_id, by=…, reason=…)"
+
+
+def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:
+    """Keep what was seen of the newest candidate and of the chosen one. The flags stay: a world is more than one pack."""
+    looked: list[tuple[StoredStep, Judged]] = []
+    if walk.head is not None:
+        looked.append(next((stored, judged) for stored, _, judged in walk.rejected if judged is not None))
+    if walk.chosen is not None and walk.judged is not None and walk.adopt is None:
+        looked.append((walk.chosen, walk.judged))
+    for stored, judged in looked:
+        pack = survey.seen(stored)
+        now = datetime.now(UTC)
+        results = records.encode_results(pack, now)
+        try:
+            look = Look(judged.outcome.value, results, now.isoformat(), new_holder("recover"))
+            parts.registry.record_look(stored.step_id, stored.verifications, look, decides=False)
+        except (StoreUnavailableError, StoreBusyError) as error:
+            # What was measured is true all the same, and at three in the morning the disk is full.
+            warn("checkpoints", "the look at step %s could not be recorded: %s", stored.step_id, shown(str(error)))

@@ -1,0 +1,234 @@
+"""Recover and resume: put the question to the registry and the world, and act on the answer.
+
+`recover` looks and reports. `resume` does the same under the task's claim, and what it decides, adopting a step or rolling back
+past a checkpoint, is stored before it returns a state. A crash in between is just another crash: the next one looks again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agentos.core.checkpoints import codec, records, reporting
+from agentos.core.checkpoints.claiming import Claim, Lease, fence_lease
+from agentos.core.checkpoints.holders import described, is_running, living_holder, new_holder
+from agentos.core.checkpoints.judging import Judge
+from agentos.core.checkpoints.looking import Looking
+from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.ports import Decision, Ending, Look, Registry, StoredStep, StoredTask
+from agentos.core.checkpoints.recovered import Recovery, Verdict
+from agentos.core.checkpoints.recovery import CanPutBack, Survey, Walk
+from agentos.core.checkpoints.verifier import EvidenceVerifier
+from agentos.errors import NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
+
+_SHORTEST, _LONGEST = 0.02, 1.0
+_WAITS = frozenset({Verdict.BLOCKED, Verdict.HELD})
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What recovery needs of a manager."""
+
+    registry: Registry
+    verifier: EvidenceVerifier
+    around: Callable[[str | None, Callable[[], dict[str, Any] | None]], Surroundings]
+    moved: bool
+    db_path: str
+    created: bool
+    can_put_back: CanPutBack
+
+    def around_step(self, stored: StoredStep) -> Surroundings:
+        """From where what a step claims is looked at."""
+
+        def snapshot() -> dict[str, Any] | None:
+            found = self.registry.step(stored.step_id) if stored.checkpoint_id is None else None
+            found = found or self.registry.checkpoint(stored.checkpoint_id or "")
+            return None if found is None else codec.decode(found.snapshot)
+
+        return self.around(None if self.moved else stored.base_path, snapshot)
+
+
+@dataclass(slots=True)
+class Answer:
+    """A recovery, with what acting on it needs."""
+
+    recovery: Recovery
+    walk: Walk
+    task: StoredTask | None = None
+    lease: Lease | None = None
+
+
+def look(
+    parts: Parts,
+    task_id: str,
+    *,
+    checkpoint_type: str | None = None,
+    deadline: float | None = None,
+    lease: Lease | None = None,
+) -> Answer:
+    """Find out from where the task may go on. Changes nothing but the history of verifications."""
+    task = parts.registry.task(task_id)
+    if task is None:
+        return Answer(reporting.report(parts, task_id, Walk(), None), Walk())
+    held = _held(parts, task, lease)
+    if held is not None:
+        return held
+    looking = Looking(parts.verifier, deadline)
+    judge = Judge(parts.registry, task_id, looking, parts.around_step)
+    survey = Survey(
+        parts.registry,
+        judge,
+        parts.around_step,
+        task,
+        moved=parts.moved,
+        checkpoint_type=checkpoint_type,
+        can_put_back=parts.can_put_back,
+    )
+    open_steps = parts.registry.open_steps(task_id, snapshots=False)
+    walk = survey.finished() if task.status == "completed" else survey.walk(open_steps)
+    return Answer(reporting.report(parts, task_id, walk, survey), walk, task)
+
+
+def _held(parts: Parts, task: StoredTask, lease: Lease | None) -> Answer | None:
+    """The answer if another living process has the task, by a claim or by a step that it is in the middle of."""
+    holder = living_holder(task, lease)
+    running = [] if task.status == "completed" else parts.registry.open_steps(task.task_id, snapshots=False)
+    running = [step for step in running if is_running(step)]
+    if holder is None and not running:
+        return None
+    walk = Walk(Verdict.HELD)
+    who = described(holder or running[0].runner)
+    since = task.since if holder is not None else running[0].begun_at
+    return Answer(reporting.held(parts, task.task_id, f"{who}, since {since},", running), walk, task)
+
+
+def resume(
+    parts: Parts, task_id: str, *, wait: float | None, lease: Lease | None, keep: bool = False, ttl: float | None = None
+) -> Answer:
+    """Find out, act on it, and give an answer whose state may be used.
+
+    Args:
+        lease: the claim to do it under; without one the task is claimed for as long as it takes.
+        keep: hold on to the claim afterwards, if the task goes on.
+        ttl: for the claim that is kept.
+
+    Raises:
+        NotSafeToResumeError: there is none; `recovery` says why.
+    """
+    until = None if wait is None else time.monotonic() + wait
+    pause = _SHORTEST
+    while True:
+        answer = _attempt(parts, task_id, lease, keep=keep, ttl=ttl)
+        verdict = answer.recovery.verdict
+        if verdict in (Verdict.RESUME, Verdict.FRESH, Verdict.FINISHED):
+            return answer
+        left = 0.0 if until is None else until - time.monotonic()
+        if verdict not in _WAITS or left <= 0:
+            raise refused(answer.recovery)
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST)
+
+
+def refused(recovery: Recovery) -> NotSafeToResumeError:
+    """The error for a task that cannot go on."""
+    first, _, _ = recovery.explain().partition("\n")
+    hint = f"what can be done: {'; '.join(recovery.options)}" if recovery.options else ""
+    return NotSafeToResumeError(first, hint=hint, task_id=recovery.task_id, verdict=recovery.verdict.value, recovery=recovery)
+
+
+def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl: float | None) -> Answer:
+    task = parts.registry.task(task_id)
+    if task is not None:
+        # Before the claim: a claim takes the task out of the hands of whoever works on it without one.
+        held = _held(parts, task, lease)
+        if held is not None:
+            return held
+    try:
+        own = _claimed(parts, task_id, lease, ttl)
+    except TaskHeldError:
+        return look(parts, task_id)
+    kept = False
+    try:
+        if lease is not None and not keep:
+            fence_lease(Claim(own.holder, own.token), lease)
+        answer = _decided(parts, task_id, own)
+        if (keep or lease is not None) and answer.recovery.verdict in (Verdict.RESUME, Verdict.FRESH):
+            answer.lease, kept = own, True
+        return answer
+    finally:
+        if not kept:
+            parts.registry.release(own)
+
+
+def _claimed(parts: Parts, task_id: str, lease: Lease | None, ttl: float | None) -> Lease:
+    if lease is None:
+        return parts.registry.claim(task_id, new_holder(), ttl)
+    return parts.registry.claim(task_id, lease.holder, lease.ttl)
+
+
+def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
+    answer = look(parts, task_id, lease=lease)
+    if answer.recovery.verdict not in (Verdict.RESUME, Verdict.FRESH):
+        return answer
+    walk, registry = answer.walk, parts.registry
+    if walk.chosen is not None:
+        registry.supersede_later(walk.chosen.step_id, lease)
+    adopted = None
+    if walk.adopt is not None:
+        adopted = adopt(parts, walk.adopt, lease, "resume", "its effect was found in place")
+    for settled in walk.interrupted:
+        if settled.step is not walk.adopt:
+            reason = f"resume: {settled.reason}"
+            registry.abandon(settled.step.step_id, lease, decision("agentos", "abandon", settled.step.step_id, reason))
+    if adopted is not None:
+        answer.recovery = reporting.with_checkpoint(answer.recovery, adopted)
+    return answer
+
+
+def adopt(parts: Parts, step: StoredStep, lease: Lease, by: str, reason: str) -> StoredStep:
+    """Commit an interrupted step as a checkpoint, with what is seen now of what it was to leave behind.
+
+    One that was adopted before, by a recovery that died right after, is that checkpoint.
+    """
+    around = parts.around_step(step)
+    pack = records.decode_pack(step.expects or records.EMPTY_PACK)
+    look_now = None
+    if pack.evidence_list:
+        outcome = parts.verifier.judge_pack(pack, around, checked=True)
+        now = datetime.now(UTC)
+        for item in pack.evidence_list:
+            item.verified_at = now
+        look_now = Look(outcome.value, records.encode_results(pack, now), now.isoformat(), new_holder("adopt"))
+    ending = Ending(
+        step.step_id,
+        None,
+        step.expects or records.EMPTY_PACK,
+        None,
+        records.claims_of(pack, around.base_path),
+        look_now,
+        around.base_path,
+        datetime.now(UTC).isoformat(),
+        os.urandom(12).hex(),
+        lease,
+        adopted=True,
+        decision=decision(by, "adopt", step.step_id, reason),
+    )
+    own_id = step.step_id.removeprefix("step_")
+    try:
+        parts.registry.commit(ending)
+    except StepAlreadyCommittedError:
+        # Whoever adopted it, it is done; a step that was abandoned is not.
+        if parts.registry.checkpoint(own_id) is None:
+            raise
+    stored = parts.registry.checkpoint(own_id)
+    assert stored is not None, "an adopted step carries its own id"
+    return stored
+
+
+def decision(by: str, what: str, about: str, reason: str) -> Decision:
+    """A decision made now."""
+    return Decision(by, what, about, reason, datetime.now(UTC).isoformat())

@@ -1,0 +1,106 @@
+"""Tell what a recovery found, in plain sentences: where the task may go on, why not from newer ones, and what can be done.
+
+The first line is the answer; everything after it is the reason. Chooses words, never verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentos._text import shown
+from agentos.core.checkpoints.recovered import Difference, Recovery, Verdict
+
+_MOST = 12
+_FATE = {
+    "adopt": "its effect is there: it counts as done and does not run again",
+    "retry": "it will run again",
+    "uncertain": "it may have run, and must not run twice: a person must say whether it landed",
+    "running": "another process is in the middle of it",
+}
+
+
+def explained(recovery: Recovery) -> str:
+    """The whole story."""
+    return "\n".join(_lines(recovery))
+
+
+def _lines(recovery: Recovery) -> Iterator[str]:
+    yield f"task {shown(recovery.task_id, 80)}: {_answer(recovery)}"
+    made = ", which was just created" if recovery.created else ""
+    yield f"  registry: {shown(recovery.registry)}{made}"
+    yield from _some("differs", [_difference(each) for each in recovery.differences])
+    for rejected in recovery.rejected[:_MOST]:
+        yield f"  not from number {rejected.sequence} ({shown(rejected.checkpoint_id, 80)}):"
+        yield from (f"    - {reason}" for reason in rejected.reasons)
+    if len(recovery.rejected) > _MOST:
+        yield f"  nor from {len(recovery.rejected) - _MOST} older ones"
+    for step in recovery.interrupted:
+        error = f"; its block ended with {shown(step.error, 200)}" if step.error else ""
+        yield f"  interrupted: {step.checkpoint_type} step {step.step_id} of {step.begun_at:%Y-%m-%d %H:%M:%S} UTC{error}"
+        yield f"    {_FATE[step.verdict]} ({step.reason})"
+    yield from _some("left behind", [f"{shown(each.subject)} (of number {each.sequence})" for each in recovery.leftovers])
+    yield from (f"  note: {shown(note)}" for note in recovery.notes)
+    yield from _some("what can be done", list(recovery.options))
+
+
+def _answer(recovery: Recovery) -> str:
+    return f"{recovery.verdict.value}: {_ANSWERS[recovery.verdict](recovery)}"
+
+
+def _standing(recovery: Recovery) -> str:
+    checkpoint = recovery.checkpoint
+    if checkpoint is None:
+        return "the step that was interrupted first"
+    return (
+        f"checkpoint number {checkpoint.sequence_number} ({shown(checkpoint.checkpoint_id, 80)}, {checkpoint.checkpoint_type})"
+    )
+
+
+def _resume(recovery: Recovery) -> str:
+    adopted = any(step.verdict == "adopt" for step in recovery.interrupted)
+    onto = "an interrupted step had its effect and is adopted; the task goes on after it, from " if adopted else "go on from "
+    past = f"; {len(recovery.rejected)} newer cannot be stood on" if recovery.rejected else ""
+    return f"{onto}{_standing(recovery)}, everything it stands on was measured just now{past}"
+
+
+def _blocked(recovery: Recovery) -> str:
+    unseen = sum(each.outcome == "error" for each in recovery.differences)
+    if unseen:
+        return f"{unseen} of the things that {_standing(recovery)} stands on could not be checked; that is no sign of damage"
+    return f"something that must hold at every resume does not, at {_standing(recovery)}"
+
+
+def _finished(recovery: Recovery) -> str:
+    if recovery.checkpoint is None:
+        return "the task was finished without a checkpoint"
+    holds = f"{len(recovery.differences)} of its claims do not hold now" if recovery.differences else "its world still holds"
+    return f"the task was finished at {_standing(recovery)}; {holds}"
+
+
+_ANSWERS = {
+    Verdict.FRESH: lambda _: "nothing was committed, so it starts from the beginning",
+    Verdict.RESUME: _resume,
+    Verdict.REPAIR: lambda recovery: f"what differs at {_standing(recovery)} can be put back",
+    Verdict.DIVERGED: lambda _: "no checkpoint holds any more, and what differs cannot be put back; a person must decide",
+    Verdict.UNCERTAIN: lambda _: "a step that must not run twice may have run; a person must decide",
+    Verdict.BLOCKED: _blocked,
+    Verdict.HELD: lambda recovery: f"{recovery.holder} has it",
+    Verdict.FINISHED: _finished,
+}
+
+
+def _difference(difference: Difference) -> str:
+    said = difference.message or f"{shown(difference.subject)}: {difference.code}"
+    who = f"recorded by {difference.recorded_by}" if difference.recorded_by else "recorded by nobody"
+    if difference.outcome == "error":
+        return f"{said} (could not be checked)"
+    back = "; it can be put back" if difference.restorable else ""
+    return f"{said} ({who}{back})"
+
+
+def _some(title: str, items: list[str]) -> Iterator[str]:
+    if items:
+        yield f"  {title}:"
+        yield from (f"    - {item}" for item in items[:_MOST])
+    if len(items) > _MOST:
+        yield f"    - and {len(items) - _MOST} more"

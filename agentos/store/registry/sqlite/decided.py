@@ -1,0 +1,27 @@
+"""What was decided about a task, by whom and why: appended in the transaction that acts on it, and never changed."""
+
+from __future__ import annotations
+
+from agentos._text import shown
+from agentos.core.checkpoints.ports import Decision
+from agentos.core.checkpoints.sealing import seal
+from agentos.store.registry.sqlite.rows import damaged
+from agentos.store.registry.sqlite.tables import SQL, Tables
+
+_KIND = "decision/1"
+
+
+def append(tables: Tables, task_id: str, decision: Decision) -> None:
+    """Write it down as the task's next one."""
+    number = tables.execute(SQL["count_decisions"], (task_id,)).fetchone()[0] + 1
+    fields = (task_id, number, decision.at, decision.by, decision.what, decision.about, decision.reason)
+    tables.execute(SQL["insert_decision"], (*fields, seal(_KIND, fields)))
+
+
+def of_task(tables: Tables, task_id: str) -> list[Decision]:
+    """All of them, oldest first."""
+    rows = tables.execute(SQL["decisions"], (task_id,)).fetchall()
+    for number, row in enumerate(rows, 1):
+        if row[1] != number or row[-1] != seal(_KIND, row[:-1]):
+            raise damaged(f"task {shown(task_id, 80)}, what was decided about it")
+    return [Decision(by, what, about, reason, at) for _, _, at, by, what, about, reason, _ in rows]
