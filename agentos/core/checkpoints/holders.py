@@ -41,15 +41,21 @@ def described(holder: str | None) -> str:
 
 def living_holder(task: StoredTask, mine: Lease | None) -> str | None:
     """Who has the task, unless that is this lease's holder, or nobody who could still go on."""
-    if task.holder is None or (mine is not None and (task.holder, task.token) == (mine.holder, mine.token)):
+    claim = Claim(task.holder, task.token, task.boot, task.expires, task.task_id)
+    if task.holder is None or (mine is not None and claim.is_under(mine)):
         return None
-    claim = Claim(task.holder, task.token, task.boot, task.expires)
     decision = may_take(claim, "", is_alive(task.holder), _process.boottime(), _process.this_process().boot)
     return task.holder if decision is Decision.HELD else None
 
 
 def is_running(step: StoredStep) -> bool:
-    """Whether another living process is in the middle of this step, without a claim that would say so."""
-    if step.error is not None or "@" in step.runner or step.runner == _process.this_process().text:
+    """Whether another living process is in the middle of this step, without a claim that would say so.
+
+    A process that cannot be seen from here may be: it is another container's. Under this host's own name it is what a container
+    was before it was started again, and then it is gone.
+    """
+    here, process = _process.this_process(), _process.Process.parse(step.runner)
+    if step.error is not None or process is None or process == here:
         return False
-    return is_alive(step.runner) is True
+    alive = _process.is_alive(process)
+    return process.host != here.host if alive is None else alive

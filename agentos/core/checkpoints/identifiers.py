@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentos._text import shown
+from agentos.core.checkpoints.claiming import Lease
 from agentos.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from agentos.core.checkpoints.claiming import Lease
 
 MAX_ID = 512
 CHECKPOINT_TYPES = (
@@ -66,8 +64,6 @@ def check_lease(value: Any) -> Lease | None:
     """What `claim_task` returned, or None."""
     if value is None:
         return None
-    from agentos.core.checkpoints.claiming import Lease  # noqa: PLC0415 - only who claims tasks pays for it
-
     if not isinstance(value, Lease):
         raise InvalidInputError(f"lease must be what claim_task() returned, found {shown(value, 80)}")
     return value

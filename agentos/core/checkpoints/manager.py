@@ -20,6 +20,7 @@ from agentos._process import this_process
 from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
+from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime
@@ -33,7 +34,6 @@ from agentos.core.checkpoints.verifier import absolute
 from agentos.errors import CheckpointNotFoundError, InvalidInputError, StepIdTakenError, StepNotFoundError
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.claiming import Lease
     from agentos.core.checkpoints.judging import Finding
     from agentos.core.checkpoints.resuming import Parts
 

@@ -1,7 +1,8 @@
 """Do something at most once, whatever crashes: a note that it is about to happen is durable before it does.
 
 (1) the note is stored, (2) the thing is done, (3) what came of it is stored. A crash between (1) and (3) leaves the note
-pending, and it is never done again on a guess: looking settles it if the caller said what to look for, a person's word otherwise.
+pending, and it is never done again on a guess: looking settles it if the caller said what to look for, a person's word
+otherwise.
 """
 
 from __future__ import annotations

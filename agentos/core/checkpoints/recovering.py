@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agentos._fork import importing
 from agentos._text import shown
 from agentos.core.checkpoints import codec
+from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.identifiers import (
     check_id,
     check_lease,
@@ -26,7 +27,6 @@ from agentos.core.checkpoints.models import Checkpoint, EvidencePack
 from agentos.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.claiming import Lease
     from agentos.core.checkpoints.ports import Registry
     from agentos.core.checkpoints.recovered import Recovery
     from agentos.core.checkpoints.resuming import Parts

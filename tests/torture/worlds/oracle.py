@@ -50,14 +50,20 @@ class Oracle:
         history = self._history
         candidates = sorted((mark for mark in history.marks if mark.is_candidate), key=lambda mark: -mark.sequence)
         if history.finished:
-            return Answer("finished", *((candidates[0].sequence, None, candidates[0].state) if candidates else ()))
+            return self._finished()
         if len(history.marks) == history.restarted_at:
             return self._at(None) or Answer("fresh", settled=self._settled(0))
         for mark in candidates:
             found = self._at(mark)
             if found is not None:
                 return found
-        return Answer("diverged", settled=self._settled(None))
+        settled = self._settled(None)
+        return Answer("uncertain" if UNCERTAIN in settled.values() else "diverged", settled=settled)
+
+    def _finished(self) -> Answer:
+        """The final state is that of the newest checkpoint, whether it holds or not."""
+        last = next((mark for mark in reversed(self._history.marks) if mark.is_live), None)
+        return Answer("finished", last.sequence, state=last.state) if last else Answer("finished")
 
     def holds(self, mark: Mark | None, adopted: Begun | None = None) -> str:
         """Whether a world is as it was claimed: `holds`, `differs`, `unseen`, or `task` when a claim of the task differs."""
@@ -103,6 +109,7 @@ class Oracle:
             if found is not None:
                 return found
             if not steps[step_id].rerunnable:
+                settled[step_id] = UNCERTAIN
                 return Answer("uncertain", settled=settled, why=f"{step_id} landed, and cannot be adopted")
             settled[step_id] = RETRY
         return self._judged(mark, None, settled) if mark else None

@@ -12,15 +12,18 @@ import stat
 
 from tests.torture.worlds.model import Claim, Pack
 
-ABSENT, UNSEEN, FOLDER, FILE = "absent", "unseen", "folder", "file"
+ABSENT, UNSEEN, FOLDER, FILE, LINK = "absent", "unseen", "folder", "file", "link"
 
 
 def seen(claim: Claim, base: str) -> str:
-    """`absent`, `unseen`, `folder`, `file`, or for a claim about content the digest of the file."""
+    """`absent`, `unseen`, `folder`, `file`, `link`, or for a claim about content the digest of the file."""
     root = "" if claim.path.startswith("/") else base
     if root and not _is_folder(root):
         return UNSEEN
     path = os.path.join(root, claim.path)
+    if claim.kind == "absent" and os.path.islink(path):
+        # Wherever it leads: something is there.
+        return LINK
     found = _kind(path)
     if found != ABSENT and root and not _inside(path, root):
         return UNSEEN

@@ -10,7 +10,17 @@ from datetime import UTC, datetime
 
 from agentos import _process
 from agentos._text import shown
-from agentos.core.checkpoints.claiming import Claim, Decision, Lease, fence_lease, fence_step, granted, may_take, released
+from agentos.core.checkpoints.claiming import (
+    Claim,
+    Decision,
+    Lease,
+    entered,
+    fence_lease,
+    fence_step,
+    granted,
+    may_take,
+    released,
+)
 from agentos.core.checkpoints.holders import described, is_alive
 from agentos.core.checkpoints.ports import Ending
 from agentos.errors import LeaseLostError, SupersededError, TaskHeldError
@@ -55,12 +65,12 @@ def admit(task: TaskRow, lease: Lease | None) -> bool:
         refuse_foreign(lease)
         fence_lease(_claim(task), lease)
         return renew(task, lease)
-    claim = _claim(task)
-    if claim.holder is None:
+    if task.claim_holder is None:
         return False
-    if may_take(claim, "", is_alive(claim.holder), _process.boottime(), _process.this_process().boot) is Decision.HELD:
+    claim = entered(_claim(task), is_alive(task.claim_holder), _process.boottime(), _process.this_process().boot)
+    if claim is None:
         raise held(task)
-    clear(task, Claim(None, claim.token + 1))
+    clear(task, claim)
     return True
 
 
@@ -68,7 +78,7 @@ def is_admitted(task: TaskRow, lease: Lease | None) -> bool:
     """Whether, by this row of the task, a write may come in as it is. A remembered row may be outdated: a no is asked again."""
     if lease is None:
         return task.claim_holder is None
-    if (task.claim_holder, task.claim_token) != (lease.holder, lease.token):
+    if not _claim(task).is_under(lease):
         return False
     refuse_foreign(lease)
     return not renew(task, lease)
@@ -143,7 +153,7 @@ def clear(task: TaskRow, claim: Claim) -> None:
 
 
 def _claim(task: TaskRow) -> Claim:
-    return Claim(task.claim_holder, task.claim_token, task.claim_boot, task.claim_expires)
+    return Claim(task.claim_holder, task.claim_token, task.claim_boot, task.claim_expires, task.task_id)
 
 
 def _put(task: TaskRow, claim: Claim) -> None:
