@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos._fork import importing
+from agentos._process import Process, this_process
 from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
 from agentos.core.checkpoints.observing import Probe, Surroundings
 from agentos.core.checkpoints.ports import Registry
@@ -32,12 +33,12 @@ def manager_parts(
     allowed_roots: Iterable[str | Path] | None,
     lock_timeout: float,
     verify_timeout: float,
-) -> tuple[Registry, EvidenceVerifier, SyncFiles, str]:
-    """Registry, verifier, what makes claimed files durable, and the registry's path."""
+) -> tuple[Registry, EvidenceVerifier, SyncFiles, str, Callable[[], Process]]:
+    """Registry, verifier, what makes claimed files durable, the registry's path, and who asks."""
     mode = durability_named(durability)
     verifier = EvidenceVerifier(base_path, allowed_roots=allowed_roots, timeout=verify_timeout)
     registry = open_registry(db_path, mode, lock_timeout)
-    return registry, verifier, _sync_files if mode is Durability.FULL else _leave_files, registry.path
+    return registry, verifier, _sync_files if mode is Durability.FULL else _leave_files, registry.path, this_process
 
 
 def default_probes() -> Mapping[EvidenceType, Probe]:

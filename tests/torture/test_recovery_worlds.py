@@ -3,20 +3,21 @@
 The generator lives through random histories with a real registry and real files, and ends each with a disaster; see worlds/.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints import CheckpointManager
+from agentos.core.checkpoints.task import Task
 from tests.torture.worlds.model import Begun, Claim, History, Mark, Pack
 from tests.torture.worlds.oracle import Oracle
-from tests.torture.worlds.scenario import Played, coverage, play
+from tests.torture.worlds.scenario import Played, coverage, mend, play
 from tests.torture.worlds.seeing import digest
 
 VERDICTS = {"fresh", "resume", "diverged", "uncertain", "blocked", "finished"}
 WAYS = {"adopt a step", "retry a step", "uncertain a step"}
-can_recover = pytest.mark.skipif(not hasattr(CheckpointManager, "recover"), reason="nothing recovers yet")
+can_recover = pytest.mark.skipif(not hasattr(Task, "resume"), reason="nothing recovers yet")
 
 Play = Callable[[int], list[Played]]
 
@@ -46,6 +47,44 @@ def test_recovery_answers_as_the_oracle_does(plays: Play, count):
     played = plays(count(60, 500))
     assert "" == complaints(played)
     assert VERDICTS | WAYS <= {*coverage(played)}
+
+
+@can_recover
+def test_a_look_at_a_broken_world_does_not_count_against_it_once_it_is_mended(tmp_path: Path, seed: int, count):
+    """Recovery that found no way on finds it again when the files are put back: later looks take no candidate away."""
+    found = []
+    for index in range(count(20, 200)):
+        directory = tmp_path / str(index)
+        directory.mkdir()
+        found += mend(directory, seed, index)
+    assert "" == "\n\n".join(found)
+
+
+# A fault is a claim that is not there when the world is folded: whether this one is kept, of a task whose newest is that.
+FAULTS: dict[str, tuple[Callable[[Any, int], bool], str]] = {
+    "only the newest pack": (lambda entry, newest: entry.sequence == newest, "whose world does not hold"),
+    "one file forgotten": (lambda entry, newest: entry.subject != "file:a.txt", "whose world does not hold"),
+    "releases forgotten": (lambda entry, newest: entry.lifetime != "release", "expected resume"),
+    "absence forgotten": (lambda entry, newest: not entry.subject.endswith("e.txt"), "whose world does not hold"),
+}
+
+
+@can_recover
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_oracle_finds_a_gate_that_forgets(plays: Play, monkeypatch, count, fault: str):
+    """The same scenarios, with a part of every world missing: states are resumed from that do not hold, and it is seen."""
+    from agentos.core.checkpoints.world import Worlds
+
+    keeps, sign = FAULTS[fault]
+    fold = Worlds.__init__
+
+    def forgetful(self: Worlds, entries: Iterable[Any], **options: Any) -> None:
+        entries = [*entries]
+        newest = max((entry.sequence for entry in entries), default=0)
+        fold(self, [entry for entry in entries if keeps(entry, newest)], **options)
+
+    monkeypatch.setattr(Worlds, "__init__", forgetful)
+    assert sign in complaints(plays(count(69, 115)))
 
 
 def mark(sequence: int, *claims: Claim, base: str = "/", **more) -> Mark:

@@ -3,6 +3,11 @@
 `CheckpointManager` drives the life of a step, `EvidenceVerifier` looks at the world, and the models are what a user holds.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.manager import CheckpointManager
 from agentos.core.checkpoints.models import (
     Assurance,
@@ -19,19 +24,51 @@ from agentos.core.checkpoints.task import StepBlock, Task
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import CheckpointError
 
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.once import compute_request_hash
+    from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
+    from agentos.core.checkpoints.retention import Pruned
+
 __all__ = [
     "Assurance",
     "Checkpoint",
     "CheckpointError",
     "CheckpointManager",
+    "Difference",
     "Evidence",
     "EvidencePack",
     "EvidenceResult",
     "EvidenceType",
     "EvidenceVerifier",
+    "Interrupted",
+    "Lease",
+    "Leftover",
     "Outcome",
+    "Pruned",
+    "Recovery",
+    "Rejected",
     "Step",
     "StepBlock",
     "Task",
+    "Verdict",
     "VerificationStatus",
+    "compute_request_hash",
 ]
+
+# What only a process that recovers needs is loaded when it is asked for.
+_WHERE = {
+    "compute_request_hash": "once",
+    "Pruned": "retention",
+    **dict.fromkeys(("Difference", "Interrupted", "Leftover", "Recovery", "Rejected", "Verdict"), "recovered"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415 - as above
+
+    from agentos._fork import importing  # noqa: PLC0415
+
+    with importing:
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

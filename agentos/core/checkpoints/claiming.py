@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentos._text import shown
+from agentos.core.checkpoints.lease import Lease
 from agentos.errors import LeaseLostError
 
 
@@ -31,21 +32,6 @@ class Claim:
         """Whether this is the claim that the lease was given for, and still is."""
         same_task = self.task_id is None or self.task_id == lease.task_id
         return same_task and (self.holder, self.token) == (lease.holder, lease.token)
-
-
-@dataclass(frozen=True)
-class Lease:
-    """The right to go on with a task, until another holder takes it. Good in the process that it was made in.
-
-    `expires` is in seconds since the machine started, or None; `ttl` is what it was asked for with.
-    """
-
-    task_id: str
-    holder: str
-    token: int
-    expires: float | None = None
-    ttl: float | None = None
-    process: str = ""
 
 
 class Decision(StrEnum):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
-from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.holders import is_running, new_holder
 from agentos.core.checkpoints.judging import Finding, Judge
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
 from agentos.core.checkpoints.looking import Looking
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, Outcome

@@ -14,8 +14,9 @@ from agentos._text import shown
 from agentos.core.checkpoints.claiming import Claim, Decision, may_take
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.claiming import Lease
-    from agentos.core.checkpoints.ports import StoredStep, StoredTask
+    from agentos.core.checkpoints.lease import Lease
+    from agentos.core.checkpoints.ports import StoredStep
+from agentos.core.checkpoints.stored import StoredTask
 
 
 def new_holder(name: str | None = None) -> str:

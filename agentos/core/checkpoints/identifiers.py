@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.claiming import Lease
+from agentos.core.checkpoints.lease import Lease
 from agentos.errors import InvalidInputError
 
 MAX_ID = 512

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 from agentos._fork import importing
 from agentos._ids import new_step_id
 from agentos._log import warn
-from agentos._process import this_process
 from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
-from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, EvidencePack, Outcome
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
@@ -73,7 +72,7 @@ class CheckpointManager(RecoveryCalls):
         self.auto_verify = auto_verify
         self._moved = base_path is not None
         parts = wiring.manager_parts(db_path, base_path, durability, allowed_roots, lock_timeout, verify_timeout)
-        self._registry, self.verifier, self._sync_files, self.db_path = parts
+        self._registry, self.verifier, self._sync_files, self.db_path, self._this_process = parts
         self._begun = BegunSteps()
         self._host = os.uname().nodename
         # Migrations were applied to it just now: a registry that was there before needs none.
@@ -126,7 +125,7 @@ class CheckpointManager(RecoveryCalls):
             b"{}" if metadata is None else codec.encode(as_object(metadata, "metadata"), "metadata"),
             self.verifier.around.base_path,
             self._host,
-            this_process().text if lease is None else lease.holder,
+            self._this_process().text if lease is None else lease.holder,
             datetime.now(UTC).isoformat(),
             rerunnable=rerunnable,
             lease=lease,

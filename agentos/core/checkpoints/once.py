@@ -16,11 +16,11 @@ from typing import Any
 
 from agentos._text import shown
 from agentos.core.checkpoints import codec, policy, records
-from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.holders import described, is_alive, new_holder
 from agentos.core.checkpoints.interrupted import Expected, Settling, fingerprint, settle
-from agentos.core.checkpoints.ports import StoredCall
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.resuming import Parts
+from agentos.core.checkpoints.stored import StoredCall
 from agentos.errors import (
     InvalidInputError,
     NotInterruptedError,

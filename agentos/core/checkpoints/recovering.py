@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from agentos._fork import importing
 from agentos._text import shown
 from agentos.core.checkpoints import codec
-from agentos.core.checkpoints.claiming import Lease
 from agentos.core.checkpoints.identifiers import (
     check_id,
     check_lease,
@@ -23,6 +22,7 @@ from agentos.core.checkpoints.identifiers import (
     check_type,
     check_words,
 )
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, EvidencePack
 from agentos.errors import InvalidInputError
 

@@ -16,8 +16,9 @@ from agentos.core.checkpoints.interrupted import Expected, Settling, fingerprint
 from agentos.core.checkpoints.judging import Claimed, Finding, Judge, Judged
 from agentos.core.checkpoints.models import Evidence, EvidencePack, Outcome
 from agentos.core.checkpoints.observing import Seen, Surroundings
-from agentos.core.checkpoints.ports import Registry, StoredStep, StoredTask
+from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.recovered import Verdict
+from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.world import Entry, World, Worlds
 
 _PAGE = 32

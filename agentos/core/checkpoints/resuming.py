@@ -14,14 +14,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos.core.checkpoints import codec, records, reporting
-from agentos.core.checkpoints.claiming import Claim, Lease, fence_lease
+from agentos.core.checkpoints.claiming import Claim, fence_lease
 from agentos.core.checkpoints.holders import described, is_running, living_holder, new_holder
 from agentos.core.checkpoints.judging import Judge
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.looking import Looking
 from agentos.core.checkpoints.observing import Surroundings
-from agentos.core.checkpoints.ports import Decision, Ending, Look, Registry, StoredStep, StoredTask
+from agentos.core.checkpoints.ports import Ending, Look, Registry, StoredStep
 from agentos.core.checkpoints.recovered import Recovery, Verdict
 from agentos.core.checkpoints.recovery import CanPutBack, Survey, Walk
+from agentos.core.checkpoints.stored import Decision, StoredTask
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
 

@@ -25,7 +25,7 @@ from agentos.errors import (
 )
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.claiming import Lease
+    from agentos.core.checkpoints.lease import Lease
     from agentos.core.checkpoints.manager import CheckpointManager
     from agentos.core.checkpoints.recovered import Recovery
 

@@ -51,6 +51,25 @@ def play(directory: Path, seed: int, index: int) -> Played:
     return played
 
 
+def mend(directory: Path, seed: int, index: int) -> Iterator[str]:
+    """Break the files after a history, look, put everything back, and look again: the first look may not count against it."""
+    random = Random(f"mend:{seed}:{index}")
+    agent = Agent(directory, random)
+    try:
+        plots.live_through(agent, random, random.randrange(2, 10))
+        agent.files.keep(-1)
+        random.choice(plots.SIMPLE)(agent, random)
+    finally:
+        agent.crash()
+    for broken in (True, False):
+        if not broken:
+            agent.files.put_back(-1)
+        oracle = Oracle(agent.history)
+        with _manager(agent, None) as manager:
+            found = [*_of_recovery(manager.recover(TASK), oracle.answer(), oracle)]
+        yield from (f"seed={seed} index={index} {'broken' if broken else 'mended'}: {complaint}" for complaint in found)
+
+
 def _lived(agent: Agent, random: Random, plot: plots.Plot) -> str | None:
     if plot not in plots.WITHOUT_HISTORY:
         plots.live_through(agent, random, random.randrange(1, 10))

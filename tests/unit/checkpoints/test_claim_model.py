@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from agentos.core.checkpoints import claiming
-from agentos.core.checkpoints.claiming import Claim, Decision, Lease
+from agentos.core.checkpoints.claiming import Claim, Decision
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.identifiers import check_ttl
 from agentos.errors import InvalidInputError, LeaseLostError
 from tests.unit.checkpoints import claim_model

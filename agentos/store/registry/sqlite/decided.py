@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agentos._text import shown
-from agentos.core.checkpoints.ports import Decision
 from agentos.core.checkpoints.sealing import seal
+from agentos.core.checkpoints.stored import Decision
 from agentos.store.registry.sqlite.rows import damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 

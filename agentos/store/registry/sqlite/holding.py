@@ -13,7 +13,6 @@ from agentos._text import shown
 from agentos.core.checkpoints.claiming import (
     Claim,
     Decision,
-    Lease,
     entered,
     fence_lease,
     fence_step,
@@ -22,6 +21,7 @@ from agentos.core.checkpoints.claiming import (
     released,
 )
 from agentos.core.checkpoints.holders import described, is_alive
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.ports import Ending
 from agentos.errors import LeaseLostError, SupersededError, TaskHeldError
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.ports import StoredCall
 from agentos.core.checkpoints.sealing import seal
+from agentos.core.checkpoints.stored import StoredCall
 from agentos.store.registry.sqlite.rows import damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 

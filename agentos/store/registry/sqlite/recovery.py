@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from agentos._text import shown
-from agentos.core.checkpoints.claiming import Lease
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
-from agentos.core.checkpoints.ports import Decision, StoredCall, StoredStep, StoredTask
+from agentos.core.checkpoints.ports import StoredStep
+from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
 from agentos.core.checkpoints.world import Entry
 from agentos.errors import CheckpointNotFoundError, StepNotFoundError
 from agentos.store.database import Database

@@ -10,7 +10,7 @@ import sqlite3
 from datetime import UTC, datetime
 
 from agentos._text import shown
-from agentos.core.checkpoints.claiming import Lease
+from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
 from agentos.core.checkpoints.sealing import sha256
 from agentos.errors import (

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from agentos._ids import checkpoint_id_of, step_key_of
 from agentos._text import shown
 from agentos.core.checkpoints.lifecycle import CHECKPOINT_STATES, StepState
-from agentos.core.checkpoints.ports import StoredStep, StoredTask
+from agentos.core.checkpoints.ports import StoredStep
 from agentos.core.checkpoints.sealing import seal
+from agentos.core.checkpoints.stored import StoredTask
 from agentos.errors import StoreCorruptError
 
 # Where a step stands that is only begun: right behind the newest checkpoint in the index.
