@@ -3,7 +3,7 @@
 The generator lives through random histories with a real registry and real files, and ends each with a disaster; see worlds/.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,13 @@ VERDICTS = {"fresh", "resume", "diverged", "uncertain", "blocked", "finished"}
 WAYS = {"adopt a step", "retry a step", "uncertain a step"}
 can_recover = pytest.mark.skipif(not hasattr(Task, "resume"), reason="nothing recovers yet")
 
-Play = Callable[[int], list[Played]]
 
-
-@pytest.fixture
-def plays(tmp_path: Path, seed: int) -> Play:
-    """So many scenarios, each in a directory of its own."""
-
-    def all_of(number: int) -> list[Played]:
-        played = []
-        for index in range(number):
-            directory = tmp_path / str(index)
-            directory.mkdir()
-            played.append(play(directory, seed, index))
-        return played
-
-    return all_of
+def scenarios(tmp_path: Path, seed: int, number: int) -> Iterator[Played]:
+    """So many of them, each in a directory of its own."""
+    for index in range(number):
+        directory = tmp_path / str(index)
+        directory.mkdir()
+        yield play(directory, seed, index)
 
 
 def complaints(played: list[Played]) -> str:
@@ -42,9 +33,9 @@ def complaints(played: list[Played]) -> str:
 
 
 @can_recover
-def test_recovery_answers_as_the_oracle_does(plays: Play, count):
+def test_recovery_answers_as_the_oracle_does(tmp_path: Path, seed: int, count):
     """No state is returned whose world does not hold, no committed work is called fresh, nothing that can go on is refused."""
-    played = plays(count(60, 500))
+    played = [*scenarios(tmp_path, seed, count(60, 500))]
     assert "" == complaints(played)
     assert VERDICTS | WAYS <= {*coverage(played)}
 
@@ -65,14 +56,13 @@ FAULTS: dict[str, tuple[Callable[[Any, int], bool], str]] = {
     "only the newest pack": (lambda entry, newest: entry.sequence == newest, "whose world does not hold"),
     "one file forgotten": (lambda entry, newest: entry.subject != "file:a.txt", "whose world does not hold"),
     "releases forgotten": (lambda entry, newest: entry.lifetime != "release", "expected resume"),
-    "absence forgotten": (lambda entry, newest: not entry.subject.endswith("e.txt"), "whose world does not hold"),
 }
 
 
 @can_recover
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_oracle_finds_a_gate_that_forgets(plays: Play, monkeypatch, count, fault: str):
-    """The same scenarios, with a part of every world missing: states are resumed from that do not hold, and it is seen."""
+def test_the_oracle_finds_a_gate_that_forgets(tmp_path: Path, seed: int, monkeypatch, fault: str):
+    """The same scenarios, with a part of every world missing: before long one is answered wrong, and that is seen."""
     from agentos.core.checkpoints.world import Worlds
 
     keeps, sign = FAULTS[fault]
@@ -84,7 +74,7 @@ def test_the_oracle_finds_a_gate_that_forgets(plays: Play, monkeypatch, count, f
         fold(self, [entry for entry in entries if keeps(entry, newest)], **options)
 
     monkeypatch.setattr(Worlds, "__init__", forgetful)
-    assert sign in complaints(plays(count(69, 115)))
+    assert any(sign in complaints([played]) for played in scenarios(tmp_path, seed, 1000))
 
 
 def mark(sequence: int, *claims: Claim, base: str = "/", **more) -> Mark:

@@ -73,9 +73,8 @@ class RecoveryMethods:
             task = enter(tables, row.task_id, lease)
             if row.state == StepState.ABANDONED:
                 return False
-            timeline.abandon(tables, row)
+            timeline.abandon(tables, task, [row])
             decided.append(tables, row.task_id, decision)
-            tables.update_task(task)
             return True
 
         return self._database.write(work, synced=self._durability.syncs_commit)

@@ -141,23 +141,23 @@ def end_at(tables: Tables, row: StepRow) -> int:
 
 def start_over(tables: Tables, task: TaskRow) -> int:
     """Take every checkpoint off the timeline and end every open step; how many checkpoints that were."""
-    opened = tables.open_steps(task.task_id)
-    for row in opened:
-        abandon(tables, row)
     live = _take_off(tables, task, 0, RESTARTED)
     task.origin = task.sequence
     task.verified_head = 0
     _store_by_type(task, {})
-    tables.update_task(task)
+    abandon(tables, task, tables.open_steps(task.task_id))
     return live
 
 
-def abandon(tables: Tables, row: StepRow) -> None:
-    """End a begun step without a checkpoint; the caller stores the task's row."""
-    row.state = advance(row.step_id, StepState(row.state), StepEvent.ABANDON)
-    row.place = 0
-    row.digest = row.digested()
-    tables.update_step(row)
+def abandon(tables: Tables, task: TaskRow, rows: list[StepRow]) -> None:
+    """End begun steps without a checkpoint, and store the task's row, which counts the open ones."""
+    for row in rows:
+        row.state = advance(row.step_id, StepState(row.state), StepEvent.ABANDON)
+        row.place = 0
+        row.digest = row.digested()
+    tables.update_task(task, ending=len(rows))
+    for row in rows:
+        tables.update_step(row)
 
 
 def _take_off(tables: Tables, task: TaskRow, place: int, superseded_by: str) -> int:
