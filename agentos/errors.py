@@ -138,6 +138,11 @@ class NotSafeToResumeError(CheckpointError):
         """The `Recovery` that led to this."""
         return self._details.get("recovery")
 
+    def diagnostics(self) -> dict[str, Any]:
+        """The same error for a program, the recovery as JSON can carry it."""
+        recovery = self.recovery
+        return {**super().diagnostics(), "recovery": None if recovery is None else recovery.to_dict()}
+
 
 class EvidenceMismatchError(CheckpointError):
     """The world differs from what a checkpoint claims; it is not safe to stand there."""

@@ -155,7 +155,10 @@ def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequenc
             )
         found = [finding for finding in found if finding.entry.subject in names]
     if not found:
-        raise InvalidInputError(f"task {shown(task_id, 80)}: nothing differs, so there is nothing to accept", hint="resume it")
+        raise InvalidInputError(
+            f"task {shown(task_id, 80)}: nothing differs, so there is nothing to accept",
+            hint="recover(task_id) says whether anything else stands in the way",
+        )
     return found
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from agentos.core.checkpoints.models import Checkpoint
 
+# What an interrupted step was changing was recorded by nobody; that step is named instead.
+IN_FLIGHT = "in flight: "
+
 
 class Verdict(StrEnum):
     """What may happen next."""
@@ -37,6 +40,18 @@ class Difference:
     restorable: bool
     checkpoint_id: str
     sequence: int
+
+    @property
+    def origin(self) -> str:
+        """Where what was found comes from, in words."""
+        return origin(self.recorded_by) or "recorded by nobody"
+
+
+def origin(recorded_by: str | None) -> str:
+    """The same of a `recorded_by`; nothing if nobody did."""
+    if recorded_by is None:
+        return ""
+    return recorded_by if recorded_by.startswith(IN_FLIGHT) else f"recorded by {recorded_by}"
 
 
 @dataclass(frozen=True, slots=True)

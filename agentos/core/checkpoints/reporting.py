@@ -17,7 +17,16 @@ from agentos.core.checkpoints.holders import described, new_holder
 from agentos.core.checkpoints.judging import Finding, Judged
 from agentos.core.checkpoints.models import Outcome
 from agentos.core.checkpoints.ports import Look, StoredStep
-from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
+from agentos.core.checkpoints.recovered import (
+    IN_FLIGHT,
+    Difference,
+    Interrupted,
+    Leftover,
+    Recovery,
+    Rejected,
+    Verdict,
+    origin,
+)
 from agentos.core.checkpoints.recovery import Settled, Survey, Walk
 from agentos.errors import StoreBusyError, StoreUnavailableError
 
@@ -131,7 +140,7 @@ def _recorded_by(finding: Finding, walk: Walk, survey: Survey) -> str | None:
         gone = "" if stored.live else ", no longer on the timeline"
         return f"the {when} checkpoint number {entry.sequence} ({stored.checkpoint_id}{gone})"
     step = survey.in_flight(finding, walk)
-    return None if step is None else f"in flight: step {step.step_id} was interrupted while it changed this"
+    return None if step is None else f"{IN_FLIGHT}step {step.step_id} was interrupted while it changed this"
 
 
 def _rejected(walk: Walk, survey: Survey | None) -> Iterable[Rejected]:
@@ -147,8 +156,8 @@ def _reasons(judged: Judged, walk: Walk, survey: Survey) -> list[str]:
         return ["nothing that it stands on was measured: all of it is only declared"]
     said = []
     for finding in judged.findings[:_MOST_REASONS]:
-        who = _recorded_by(finding, walk, survey)
-        said.append(f"{finding.result.message}; recorded by {who}" if who else finding.result.message)
+        who = origin(_recorded_by(finding, walk, survey))
+        said.append(f"{finding.result.message}; {who}" if who else finding.result.message)
     if len(judged.findings) > _MOST_REASONS:
         said.append(f"and {len(judged.findings) - _MOST_REASONS} more")
     return said
@@ -174,7 +183,8 @@ def _options(walk: Walk) -> Iterable[str]:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]
         for step_id in uncertain:
             yield f"resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
-        yield "accept(task_id, by=…, reason=…)"
+        if walk.head is not None and not uncertain:
+            yield "accept(task_id, by=…, reason=…)"
         yield "restart(task_id, by=…, reason=…)"
 
 

@@ -91,11 +91,10 @@ _ANSWERS = {
 
 def _difference(difference: Difference) -> str:
     said = difference.message or f"{shown(difference.subject)}: {difference.code}"
-    who = f"recorded by {difference.recorded_by}" if difference.recorded_by else "recorded by nobody"
     if difference.outcome == "error":
         return f"{said} (could not be checked)"
     back = "; it can be put back" if difference.restorable else ""
-    return f"{said} ({who}{back})"
+    return f"{said} ({difference.origin}{back})"
 
 
 def _some(title: str, items: list[str]) -> Iterator[str]:
