@@ -1,6 +1,6 @@
-"""The small agent of the demonstration: writes a report, one chapter a step, and resumes only from what still holds.
+"""The small agent of the demonstration: writes a report, one chapter a step, sends a letter once, and resumes from what holds.
 
-Run as a process of its own, so that it can really be killed: `python -m agentos.cli.demo_agent FOLDER [--die-in CHAPTER]`.
+Run as a process of its own, so that it can really be killed: `python -m agentos.cli.demo_agent FOLDER [--die-in ITEM]`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from agentos.cli.marks import dim, mark_of, show_anything
-from agentos.core.checkpoints import CheckpointManager
-from agentos.errors import EvidenceMismatchError
+from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, EvidenceType, Task
 
 TASK = "report-42"
-CHAPTERS = ["plan", "sources", "outline", "draft", "figures", "summary"]
+LETTER = "letter"
+# What the agent says when it stands where it is to be killed.
+MOMENTS = ("half written", "has not ended")
+ITEMS = ["plan", "sources", LETTER, "draft", "figures", "summary"]
 
 
 def say(mark: str, text: str) -> None:
@@ -24,57 +26,69 @@ def say(mark: str, text: str) -> None:
     sys.stdout.flush()
 
 
-def newest_that_holds(manager: CheckpointManager) -> dict[str, Any]:
-    """The state of the newest checkpoint that is still true; each newer one is refused with its reason."""
-    last = manager.get_last_verified_checkpoint(TASK)
-    if last is None:
+def resume(task: Task) -> dict[str, Any]:
+    """The state to go on with, and what was found on the way to it."""
+    state: dict[str, Any] = task.resume({"done": []})
+    found = task.recovery
+    assert found is not None, "resume leaves what it found"
+    for rejected in found.rejected:
+        say("refused", f"number {rejected.sequence}: {rejected.reasons[0]}")
+    for step in found.interrupted:
+        mark, fate = ("verified", "adopted") if step.verdict == "adopt" else ("open", "runs again")
+        say(mark, f"a step of {step.begun_at:%H:%M:%S} never ended, {fate}: {step.reason}")
+    if found.checkpoint is None:
         say("event", "nothing was committed before: starting from the beginning")
-        return {"done": []}
-    say("event", f"last verified checkpoint on record: number {last.sequence_number}")
-    for checkpoint in manager.list_checkpoints(TASK):
-        try:
-            state = manager.rollback_to_checkpoint(checkpoint.checkpoint_id, supersede_later=True)
-        except EvidenceMismatchError as refusal:
-            # Only a difference lets us fall back; what could not be checked would stop us here.
-            say("refused", f"number {checkpoint.sequence_number}: {refusal.diagnostics()['reasons'][0]}")
-        else:
-            say("verified", f"number {checkpoint.sequence_number} holds, measured now: resuming after {state['done'][-1]!r}")
-            return state
-    raise SystemExit("no checkpoint holds any more; a person must decide")
+        return state
+    if found.checkpoint.adopted:
+        # The state is the one before the step; which step it was, its work item says.
+        state["done"].append(found.checkpoint.work_item_id)
+    say("verified", f"number {found.checkpoint.sequence_number} holds, measured now: resuming after {state['done'][-1]!r}")
+    return state
 
 
-def write_chapter(folder: Path, name: str, *, die: bool) -> Path:
+def write_chapter(path: Path, *, die: bool) -> None:
     """Write one chapter slowly enough to be interrupted."""
-    path = folder / f"{name}.md"
-    text = f"# {name}\n" + f"What the agent found about {name}.\n" * 40
+    text = f"# {path.stem}\n" + f"What the agent found about {path.stem}.\n" * 40
     if die:
         path.write_text(text[: len(text) // 2])
-        say("open", f"{path.name}: half written …")
-        # The demonstration kills this process here; a minute is a bound, not a plan.
-        time.sleep(60)
+        wait_to_be_killed(f"{path.name}: half written")
     path.write_text(text)
-    return path
+
+
+def send_letter(path: Path, *, die: bool) -> None:
+    """Something that must not happen twice; its effect can be seen."""
+    path.write_text("Dear reader, the report is on its way.\n")
+    if die:
+        wait_to_be_killed("the letter is sent, and the step that sent it has not ended")
+
+
+def wait_to_be_killed(where: str) -> None:
+    """The demonstration kills this process here; a minute is a bound, not a plan."""
+    say("open", f"{where} …")
+    time.sleep(60)
 
 
 def main(folder: Path, die_in: str | None) -> None:
     """Resume, do what is left, finish."""
     show_anything()
-    with CheckpointManager(folder / "registry.sqlite", base_path=folder) as manager:
-        task = manager.task(TASK)
-        for begun in manager.list_open_steps(TASK):
-            say("open", f"a step of {begun.begun_at:%H:%M:%S} was begun and never ended: its work is not trusted")
-        state = newest_that_holds(manager)
-        for name in CHAPTERS:
-            if name in state["done"]:
+    with CheckpointManager(folder / "registry.sqlite", base_path=folder) as manager, manager.task(TASK) as task:
+        state = resume(task)
+        for item in ITEMS:
+            if item in state["done"]:
                 continue
-            with task.step("tool_executed", state) as step:
-                path = write_chapter(folder, name, die=name == die_in)
+            path = folder / f"{item}.md"
+            once = item == LETTER
+            sent = EvidencePack([Evidence(EvidenceType.ARTIFACT_EXISTS, "the letter", {"path": path.name})]) if once else None
+            with task.step("tool_executed", state, work_item_id=item, expects=sent, rerunnable=not once) as step:
+                (send_letter if once else write_chapter)(path, die=item == die_in)
                 step.proves_file(path.name)
-                state["done"].append(name)
+                state["done"].append(item)
             number = step.checkpoint.sequence_number if step.checkpoint else 0
-            say("verified", f"number {number}: {path.name} written, measured and committed")
+            say("verified", f"number {number}: {path.name} {'sent' if once else 'written'}, measured and committed")
         task.finish()
-        say("verified", f"finished: {len(state['done'])} chapters {dim('(every one of them measured)')}")
+        say("verified", f"finished: {len(state['done'])} items {dim('(every one of them measured)')}")
+        if task.recovery is not None and task.recovery.rejected:
+            sys.stdout.write(f"\nWhat task.recovery.explain() says of that resume:\n{task.recovery.explain()}\n")
 
 
 if __name__ == "__main__":

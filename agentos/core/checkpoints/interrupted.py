@@ -70,10 +70,10 @@ def settle(expected: Sequence[Expected], *, holds: bool, rerunnable: bool) -> tu
 
 def _why_retry(expected: Sequence[Expected], *, holds: bool) -> str:
     if not expected:
-        return "it may run again"
+        return "nothing says how far it came, and doing it twice is harmless"
     if holds:
-        return "what it was to leave behind was there before it began; it may run again"
-    return "what it was to leave behind is not all there; it may run again"
+        return "what it was to leave behind was there before it began, and doing it twice is harmless"
+    return "what it was to leave behind is not all there, and doing it twice is harmless"
 
 
 def _why_uncertain(expected: Sequence[Expected], *, holds: bool) -> str:
