@@ -14,7 +14,6 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -46,7 +45,9 @@ class Replayed:
         self.crashes += 1
         self.counts["right"] += right == found
         self.counts["needless"] += right is not None and (found is None or found < right)
-        self.counts["resumed"] += found is not None
+        self.counts["at the newest"] += right == newest
+        self.counts["further back"] += right is not None and right < newest
+        self.counts["adopting"] += right == newest + 1
         self.counts["naive wrong"] += own_pack_holds and right != newest
         if found is not None and not true_there:
             self.wrong.append(f"after step {newest}: resumed from {found}, right was {right}")
@@ -69,8 +70,10 @@ def rows(bench: Bench) -> Iterator[Row]:
     )
     for name, key in (("right answers", "right"), ("needless walk-backs", "needless")):
         share = 100 * replayed.counts[key] / replayed.crashes
-        resumed = f"{replayed.counts['resumed']} of {replayed.crashes} crashes were resumed from"
-        yield Row(name, against, round(share, 1), "%", detail=resumed if key == "right" else "")
+        places = {place: replayed.counts[place] for place in ("at the newest", "adopting", "further back")}
+        told = ", ".join(f"{place} {count}" for place, count in places.items())
+        nowhere = replayed.crashes - sum(places.values())
+        yield Row(name, against, round(share, 1), "%", detail=f"right was: {told}, nowhere {nowhere}" if key == "right" else "")
 
 
 def replay(past: Past, folder: Path, crashes: int, seed: int = 0) -> Replayed:
@@ -78,10 +81,13 @@ def replay(past: Past, folder: Path, crashes: int, seed: int = 0) -> Replayed:
     random = Random(f"replay:{seed}")  # noqa: S311 - which places, no secret
     places = {*random.sample(range(1, len(past.steps)), min(crashes, len(past.steps) - 1))}
     run = _Run(folder, random, Replayed(past.told))
-    for number, work in enumerate(past.steps):
-        if number in places:
-            run.crash(work)
-        run.step(work)
+    try:
+        for number, work in enumerate(past.steps[: max(places, default=0) + 1]):
+            if number in places:
+                run.crash(work)
+            run.step(work)
+    finally:
+        run.manager.close()
     return run.replayed
 
 
@@ -94,27 +100,27 @@ class _Run:
         self._random, self.replayed = random, replayed
         self._trees: list[Tree] = [{}]
         self._newest = Work()
+        # What was read since the last write.
+        self._read: Tree = {}
+        self.manager = self._opened()
 
     def step(self, work: Work) -> None:
         """Do all of a step, and prove it."""
-        with self._manager() as manager:
-            step_id = manager.begin_step(TASK, "tool_executed", {"step": len(self._trees)})
-            self._write(work.files)
-            checkpoint = manager.commit_step(step_id, self._proof(work))
-        assert checkpoint.verified
+        step_id = self.manager.begin_step(TASK, "tool_executed", {"step": len(self._trees)})
+        self._write(work.files)
+        assert self.manager.commit_step(step_id, self._proof(work)).verified
         self._newest = work
         self._trees.append({**self._trees[-1], **work.files})
 
     def crash(self, work: Work) -> None:
         """Die inside a step, ask, and put everything back as it was."""
         expects = _expected(work) if self._random.random() < 1 / 2 else None
-        with self._manager() as manager:
-            step_id = manager.begin_step(TASK, "tool_executed", {"step": len(self._trees)}, **_told(expects))
+        step_id = self.manager.begin_step(TASK, "tool_executed", {"step": len(self._trees)}, expects=expects)
         self._write(self._part_of(work))
-        with self._manager() as manager:
-            recovery = manager.recover(TASK)
-            self._judge(work, recovery, expected=expects is not None)
-            manager.abandon_step(step_id)
+        self.manager.close()
+        self.manager = self._opened()
+        self._judge(work, self.manager.recover(TASK), expected=expects is not None)
+        self.manager.abandon_step(step_id)
         self._write({path: self._trees[-1].get(path) for path in work.files})
 
     def _judge(self, work: Work, recovery: Any, *, expected: bool) -> None:
@@ -143,6 +149,7 @@ class _Run:
         return done
 
     def _write(self, files: Tree) -> None:
+        self._read.clear()
         for path, content in files.items():
             full = self._workspace / path
             if content is None:
@@ -157,16 +164,18 @@ class _Run:
         return all(self._content(path) == content for path, content in tree.items())
 
     def _content(self, path: str) -> bytes | None:
-        full = self._workspace / path
-        return full.read_bytes() if full.is_file() else None
+        if path not in self._read:
+            full = self._workspace / path
+            self._read[path] = full.read_bytes() if full.is_file() else None
+        return self._read[path]
 
     def _proof(self, work: Work) -> EvidencePack:
         written = [path for path, content in work.files.items() if content is not None]
         items = [Evidence.capture_file(path, base_path=self._workspace) for path in written]
         return EvidencePack([*items, *(_absent(path) for path, content in work.files.items() if content is None)])
 
-    def _manager(self) -> closing[CheckpointManager]:
-        return closing(CheckpointManager(self._registry, self._workspace, durability="relaxed"))
+    def _opened(self) -> CheckpointManager:
+        return CheckpointManager(self._registry, self._workspace, durability="relaxed")
 
 
 def _expected(work: Work) -> EvidencePack:
@@ -180,7 +189,3 @@ def _content(path: str, content: bytes) -> Evidence:
 
 def _absent(path: str) -> Evidence:
     return Evidence(EvidenceType.ARTIFACT_ABSENT, f"{path} is gone", {"path": path})
-
-
-def _told(expects: EvidencePack | None) -> dict[str, Any]:
-    return {} if expects is None else {"expects": expects}

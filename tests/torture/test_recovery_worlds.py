@@ -43,7 +43,7 @@ def test_recovery_answers_as_the_oracle_does(tmp_path: Path, seed: int, count):
 @can_recover
 def test_a_look_at_a_broken_world_does_not_count_against_it_once_it_is_mended(tmp_path: Path, seed: int, count):
     """Recovery that found no way on finds it again when the files are put back: later looks take no candidate away."""
-    found = []
+    found: list[str] = []
     for index in range(count(20, 200)):
         directory = tmp_path / str(index)
         directory.mkdir()

@@ -86,7 +86,7 @@ class Agent:
     def _pack(self, paths: list[str], base: str) -> Pack:
         random = self._random
         paths = list(dict.fromkeys(paths))
-        released = tuple(path for path in paths if random.random() < 0.06)
+        released = tuple(path for path in paths if random.random() < 0.1)
         claims = [claim for path in paths if path not in released for claim in self.claims(path, base)]
         if not random.random() < 0.15:
             return Pack(tuple(claims), released)
@@ -112,7 +112,7 @@ class Agent:
         """Begin a step, and stop after `none`, `some`, `half` (the last file half-written) or `all` of its effects."""
         random, base = self._random, base or self.files.work
         paths = random.sample(self.files.paths(), random.randrange(1, 4))
-        todo = {path: self.files.text() for path in paths}
+        todo = {path: self._planned(path, base) for path in paths}
         pack = self._expected(todo, base) if expects else None
         baseline = tuple(seeing.seen(claim, base) for claim in pack.claims) if pack else ()
         options: dict[str, Any] = {} if rerunnable else {"rerunnable": False}
@@ -132,8 +132,14 @@ class Agent:
             manager.note_error(step_id, RuntimeError("the tool died"))
         return begun
 
+    def _planned(self, path: str, base: str) -> bytes:
+        """What a step is to write there: now and then what is there already."""
+        there = self.files.content().get(path) if base == self.files.work else None
+        return there if there is not None and self._random.random() < 0.3 else self.files.text()
+
     def _expected(self, todo: dict[str, bytes], base: str) -> Pack:
         claims = [Claim("sha256", path, seeing.digest(content)) for path, content in todo.items()]
+        claims += [Claim("exists", path) for path in todo if self._random.random() < 0.2]
         if self._random.random() < 0.2:
             unchanged = [path for path in self.files.paths() if path not in todo]
             claims += self.claims(self._random.choice(unchanged), base, honest=True)

@@ -57,8 +57,8 @@ class Oracle:
             found = self._at(mark)
             if found is not None:
                 return found
-        settled = self._settled(None)
-        return Answer("uncertain" if UNCERTAIN in settled.values() else "diverged", settled=settled)
+        settled, crossed = self._settled(None), self._crossed(0)
+        return Answer("uncertain" if crossed or UNCERTAIN in settled.values() else "diverged", settled=settled, why=crossed)
 
     def _finished(self) -> Answer:
         """The final state is that of the newest checkpoint, whether it holds or not."""

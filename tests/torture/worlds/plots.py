@@ -81,11 +81,11 @@ def masked(agent: Agent, random: Random) -> None:
         full = agent.files.full(path, agent.files.work)
         clear(full)
         os.makedirs(os.path.dirname(full), exist_ok=True)
-        how = random.randrange(3)
-        if how == 0:
+        target = random.choice((None, full, agent.files.second, "nowhere", "nowhere"))
+        if target is None:
             os.mkdir(full)
         else:
-            os.symlink(full if how == 1 else agent.files.second, full)
+            os.symlink(target, full)
 
 
 def wiped(agent: Agent, random: Random) -> None:
