@@ -151,8 +151,11 @@ def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl
             return held
     try:
         own = _claimed(parts, task_id, lease, ttl)
-    except TaskHeldError:
-        return look(parts, task_id)
+    except TaskHeldError as refusal:
+        # Not looked at again: whoever let go of it since is no reason to go on without a claim.
+        told = refusal.diagnostics()
+        who = f"{described(told['holder'])}, since {told['since']},"
+        return Answer(reporting.held(parts, task_id, who, ()), Walk(Verdict.HELD), task)
     kept = False
     try:
         if lease is not None and not keep:
