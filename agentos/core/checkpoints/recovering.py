@@ -24,7 +24,7 @@ from agentos.core.checkpoints.identifiers import (
 )
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, EvidencePack
-from agentos.errors import InvalidInputError
+from agentos.errors import CheckpointError, InvalidInputError
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.ports import Registry
@@ -81,7 +81,13 @@ class RecoveryCalls:
         resuming = _lazily("resuming")
         wanted = self._wanted(task_id, default, repair=repair)
         answer = resuming.resume(self._parts(), task_id, wait=_seconds("wait", wait), lease=lease, keep=True, ttl=ttl)
-        return wanted.state(answer.recovery), answer.recovery, answer.lease
+        try:
+            return wanted.state(answer.recovery), answer.recovery, answer.lease
+        except CheckpointError:
+            # Nobody would get hold of the claim: a state that does not fit must not strand the task.
+            if answer.lease is not None and (lease is None or lease.token != answer.lease.token):
+                self._registry.release(answer.lease)
+            raise
 
     def _wanted(self, task_id: str, default: Any, *, repair: bool) -> Any:
         check_id("task_id", task_id)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agentos._process import this_process
+from agentos._text import shown
 from agentos.core.checkpoints import codec, records, reporting
 from agentos.core.checkpoints.claiming import Claim, fence_lease
 from agentos.core.checkpoints.holders import described, is_running, living_holder, new_holder
@@ -25,7 +27,7 @@ from agentos.core.checkpoints.recovered import Recovery, Verdict
 from agentos.core.checkpoints.recovery import CanPutBack, Survey, Walk
 from agentos.core.checkpoints.stored import Decision, StoredTask
 from agentos.core.checkpoints.verifier import EvidenceVerifier
-from agentos.errors import NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
+from agentos.errors import LeaseLostError, NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 _WAITS = frozenset({Verdict.BLOCKED, Verdict.HELD})
@@ -61,6 +63,7 @@ class Answer:
     recovery: Recovery
     walk: Walk
     task: StoredTask | None = None
+    survey: Survey | None = None
     lease: Lease | None = None
 
 
@@ -92,7 +95,7 @@ def look(
     )
     open_steps = parts.registry.open_steps(task_id, snapshots=False)
     walk = survey.finished() if task.status == "completed" else survey.walk(open_steps)
-    return Answer(reporting.report(parts, task_id, walk, survey), walk, task)
+    return Answer(reporting.report(parts, task_id, walk, survey), walk, task, survey)
 
 
 def _held(parts: Parts, task: StoredTask, lease: Lease | None) -> Answer | None:
@@ -121,6 +124,7 @@ def resume(
     Raises:
         NotSafeToResumeError: there is none; `recovery` says why.
     """
+    lease = _own(lease, keep=keep)
     until = None if wait is None else time.monotonic() + wait
     pause = _SHORTEST
     while True:
@@ -133,6 +137,19 @@ def resume(
             raise refused(answer.recovery)
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST)
+
+
+def _own(lease: Lease | None, *, keep: bool) -> Lease | None:
+    """A forked child is another holder: what it inherited is no claim of its own, and must not renew its parent's."""
+    if lease is None or lease.process == this_process().text:
+        return lease
+    if keep:
+        return None
+    raise LeaseLostError(
+        f"task {shown(lease.task_id, 80)}: this lease was made in another process ({shown(lease.process, 120)})",
+        hint="a forked child is another holder: claim the task in it, once its parent has let go",
+        task_id=lease.task_id,
+    )
 
 
 def refused(recovery: Recovery) -> NotSafeToResumeError:
@@ -182,6 +199,8 @@ def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
     walk, registry = answer.walk, parts.registry
     if walk.chosen is not None:
         registry.supersede_later(walk.chosen.step_id, lease)
+        if answer.survey is not None and not walk.chosen.proven:
+            reporting.prove(parts, answer.survey, walk.chosen)
     adopted = None
     if walk.adopt is not None:
         adopted = adopt(parts, walk.adopt, lease, "resume", "its effect was found in place")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from typing import Any
 
+from agentos._text import shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.recovered import Recovery, Verdict
 from agentos.core.checkpoints.snapshots import as_object, revive
@@ -17,6 +19,11 @@ class Wanted:
         self._model = default if isinstance(default, type) else None
         if self._model is dict:
             self._model, default = None, {}
+        if self._model is not None and not (is_dataclass(self._model) or hasattr(self._model, "__pydantic_serializer__")):
+            raise InvalidInputError(
+                f"default: a class must be a pydantic model or a dataclass, found {shown(self._model, 80)}",
+                hint="give an instance, or a dict",
+            )
         if self._model is None:
             # What could never be committed is refused now, not at the first step.
             codec.encode(as_object(default, "default"), "default")
