@@ -108,14 +108,26 @@ def accept(
     refuse_unknown(parts.registry, task_id)
     with claimed(parts.registry, task_id) as lease:
         head, named = _ground(parts, task_id, checkpoint_id)
-        pack = _taken_as_it_is(_differences(parts, task_id, head, subjects), parts)
-        about = [claim.description for claim in pack.evidence_list] + pack.releases
-        metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
+        found = _differences(parts, task_id, head, subjects)
         snapshot = codec.decode(named.snapshot)
-        step_id = manager.begin_step(task_id, "manual_checkpoint", snapshot, metadata=metadata, lease=lease)
-        checkpoint = manager.commit_step(step_id, pack, lease=lease)
-        parts.registry.decide(task_id, lease, decision(by, "accept", checkpoint.checkpoint_id, reason))
+        # Everything is measured before anything is stored.
+        packs = [(base, _taken_as_it_is(part, parts)) for base, part in _by_base(found).items()]
+        for base, pack in packs:
+            about = [claim.description for claim in pack.evidence_list] + pack.releases
+            metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
+            there = manager.at(base)
+            step_id = there.begin_step(task_id, "manual_checkpoint", snapshot, metadata=metadata, lease=lease)
+            checkpoint = there.commit_step(step_id, pack, lease=lease)
+            parts.registry.decide(task_id, lease, decision(by, "accept", checkpoint.checkpoint_id, reason))
     return checkpoint
+
+
+def _by_base(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """A relative path is accepted under the base it was claimed under: its namesake elsewhere is another file."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.claimed.around.base_path, []).append(finding)
+    return found
 
 
 def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[StoredStep, StoredStep]:

@@ -77,6 +77,11 @@ def check_words(name: str, value: Any) -> str:
     return value
 
 
+def check_optional_words(name: str, value: Any) -> str:
+    """The same, or nothing."""
+    return "" if type(value) is str and not value else check_words(name, value)
+
+
 def check_limit(value: Any, name: str = "limit") -> int:
     """A whole number from 1."""
     if type(value) is not int or value < 1:

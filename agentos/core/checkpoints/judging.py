@@ -91,6 +91,9 @@ class Judge:
                 group.look(self.looking, rank)
             if not completely and any(group.is_lost for group in work):
                 break
+        for group in work:
+            # What must hold at every resume stops the walk, so it is looked at even where all is lost.
+            group.look_at_task_claims(self.looking)
         return _judged(work)
 
     def _load(self, sequences: Sequence[int]) -> None:
@@ -114,6 +117,11 @@ class _Group:
     def look(self, looking: Looking, rank: int) -> None:
         for number, cost in enumerate(self.costs):
             if cost == rank:
+                self.results[number] = looking.result(self.items[number], self.claimed.around)
+
+    def look_at_task_claims(self, looking: Looking) -> None:
+        for number, entry in enumerate(self.entries):
+            if self.results[number] is None and entry.lifetime == Lifetime.TASK.value:
                 self.results[number] = looking.result(self.items[number], self.claimed.around)
 
     @property

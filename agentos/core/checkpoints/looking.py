@@ -15,11 +15,11 @@ from agentos.core.checkpoints.models import Evidence, EvidenceResult, EvidenceTy
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
-# Looks that give the same facts whatever is claimed: whether something is at a path, and what a file holds.
-_PRESENCE = (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT)
-_CONTENT = EvidenceType.FILE_SHA256
+_EXISTS, _ABSENT, _CONTENT = EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256
+# Looks that give the same facts whatever is claimed of the path.
+_OF_A_PATH = frozenset({_EXISTS, _ABSENT, _CONTENT})
 # Cheap looks first: a state that a glance refutes needs no gigabyte hashed.
-_COST = {**dict.fromkeys(_PRESENCE, 0), EvidenceType.COMMAND_EXIT: 0, _CONTENT: 2}
+_COST = {_EXISTS: 0, _ABSENT: 0, EvidenceType.COMMAND_EXIT: 0, _CONTENT: 2}
 _OTHERWISE = 1
 
 
@@ -38,19 +38,20 @@ class Looking:
 
     def result(self, evidence: Evidence, around: Surroundings) -> EvidenceResult:
         """What this claim is worth now."""
-        return kind_of(evidence).result(evidence, self.observation(evidence, around), 0.0)
+        seen = None
+        if evidence.evidence_type is _EXISTS:
+            # Who measured the content also saw that it is there. Absence is another look: a link to nothing is something.
+            content = self._seen.get((_CONTENT, around.base_path, evidence.expected["path"]))
+            seen = content if isinstance(content, Seen) else None
+        return kind_of(evidence).result(evidence, seen or self.observation(evidence, around), 0.0)
 
     def observation(self, evidence: Evidence, around: Surroundings) -> Observation:
-        """What was seen of it, now or when something else was claimed of the same thing."""
+        """What was seen of it by a look of its own kind, now or when something else was claimed of the same thing."""
         if evidence.evidence_type is EvidenceType.COMMAND_EXIT:
             # A recorded fact depends on the snapshot beside it, and costs nothing.
             return self._look(evidence, around)
         what = _what(evidence, around)
         found = self._seen.get(what)
-        if found is None and evidence.evidence_type in _PRESENCE:
-            # Who measured the content also saw that it is there.
-            content = self._seen.get((_CONTENT, *_place(evidence, around)))
-            found = content if isinstance(content, Seen) else None
         if found is None:
             found = self._seen[what] = self._look(evidence, around)
         return found
@@ -68,12 +69,6 @@ class Looking:
 
 def _what(evidence: Evidence, around: Surroundings) -> Hashable:
     """What is looked at, the same for claims that one look can judge."""
-    if evidence.evidence_type in _PRESENCE:
-        return (_PRESENCE, *_place(evidence, around))
-    if evidence.evidence_type is _CONTENT:
-        return (_CONTENT, *_place(evidence, around))
+    if evidence.evidence_type in _OF_A_PATH:
+        return evidence.evidence_type, around.base_path, evidence.expected["path"]
     return evidence.evidence_type, around.base_path, codec.encode(evidence.expected), codec.encode(evidence.metadata)
-
-
-def _place(evidence: Evidence, around: Surroundings) -> tuple[str, str]:
-    return around.base_path, evidence.expected["path"]

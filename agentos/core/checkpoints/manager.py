@@ -279,7 +279,7 @@ class CheckpointManager(RecoveryCalls):
             ttl: seconds after which another may take the task over from a holder that does not stir, be it alive
                 (default: never; a holder that died is no holder).
         """
-        return Task(self if workspace is None else self._at(workspace), check_id("task_id", task_id), check_ttl(ttl))
+        return Task(self if workspace is None else self.at(workspace), check_id("task_id", task_id), check_ttl(ttl))
 
     def note_error(self, step_id: str, error: BaseException) -> None:
         """Write down what interrupted a step. It stays begun."""
@@ -315,13 +315,15 @@ class CheckpointManager(RecoveryCalls):
         """What a step or a call expects, as it is stored, and what is seen of it now."""
         from agentos.core.checkpoints.interrupted import fingerprint  # noqa: PLC0415 - only who says what to expect pays for it
 
+        if not isinstance(expects, EvidencePack):
+            raise InvalidInputError(f"expects must be an EvidencePack, found {type(expects).__name__}")
         data, pack = self._checked_pack(expects)
         if not pack.evidence_list:
             raise InvalidInputError("expects is empty: it would say nothing", hint="leave it out, or say what to look for")
         around = self._around(None, snapshot)
         return data, fingerprints([fingerprint(self.verifier.observe(item, around)) for item in pack.evidence_list])
 
-    def _at(self, workspace: str | Path) -> CheckpointManager:
+    def at(self, workspace: str | Path) -> CheckpointManager:
         """This manager, looking from another base; registry and memory are shared."""
         view = object.__new__(CheckpointManager)
         view.__dict__.update(self.__dict__)

@@ -172,8 +172,12 @@ class Registry(Protocol):
     ) -> list[StoredStep]:
         """Checkpoints of the task, newest first."""
 
-    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True) -> None:
-        """Append a verification; it decides the flag only if none was recorded since `seen` of them had been."""
+    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True, proves: bool = False) -> None:
+        """Append a verification; it decides the flag only if none was recorded since `seen` of them had been.
+
+        Args:
+            proves: the world of the checkpoint was measured to hold: from now on it counts as verified at least once.
+        """
 
     def supersede_later(self, step_id: str, lease: Lease | None = None) -> int:
         """End the timeline at this checkpoint; how many later ones left it.
@@ -188,8 +192,8 @@ class Registry(Protocol):
     def task(self, task_id: str) -> StoredTask | None:
         """The task, or None."""
 
-    def candidates(self, task_id: str, below: int, limit: int) -> list[StoredStep]:
-        """Live checkpoints with a number below this one, newest first, without their snapshots."""
+    def candidates(self, task_id: str, below: int, limit: int, *, deleted: bool = False) -> list[StoredStep]:
+        """Live checkpoints with a number below this one, newest first, without their snapshots; or with the deleted ones."""
 
     def numbered(self, task_id: str, sequences: Sequence[int]) -> list[StoredStep]:
         """The checkpoints of these numbers, whatever became of them, without their snapshots."""

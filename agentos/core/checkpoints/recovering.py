@@ -18,6 +18,7 @@ from agentos.core.checkpoints.identifiers import (
     check_lease,
     check_limit,
     check_optional_id,
+    check_optional_words,
     check_ttl,
     check_type,
     check_words,
@@ -118,7 +119,8 @@ class RecoveryCalls:
     def abandon_step(self, step_id: str, *, by: str = "", reason: str = "", lease: Lease | None = None) -> bool:
         """End a begun step without a checkpoint; False if it was abandoned before."""
         resuming = _lazily("resuming")
-        decision = resuming.decision(by, "abandon", check_id("step_id", step_id), reason)
+        words = check_optional_words("by", by), check_optional_words("reason", reason)
+        decision = resuming.decision(words[0], "abandon", check_id("step_id", step_id), words[1])
         return self._registry.abandon(step_id, check_lease(lease), decision)
 
     # The human's word.
@@ -139,7 +141,8 @@ class RecoveryCalls:
         deciding = _lazily("deciding")
         check_id("task_id", task_id)
         check_optional_id("checkpoint_id", checkpoint_id)
-        if isinstance(subjects, str) or (subjects is not None and not all(type(each) is str for each in subjects)):
+        named = subjects if isinstance(subjects, (list, tuple, set, frozenset)) else None
+        if subjects is not None and (named is None or not all(type(each) is str for each in named)):
             raise InvalidInputError(f"subjects must be a list of subjects, found {shown(subjects, 80)}")
         found: Checkpoint = deciding.accept(
             self,

@@ -93,17 +93,21 @@ class Survey:
         walk = Walk()
         settled = [self._settled(step) for step in open_steps]  # (1)
         for candidate in self._live():
-            if self._stops_at(walk, candidate, settled):
+            # A deleted checkpoint cannot be resumed from, and what it did was done all the same.
+            if candidate.live and self._stops_at(walk, candidate, settled):
                 self._list_leftovers(walk)
                 return walk
             if self._crosses(candidate, settled):  # (4)
                 walk.verdict = Verdict.UNCERTAIN
+                walk.interrupted = [_not_adopted(each) for each in settled]
                 walk.notes.append(
                     f"walking back past checkpoint number {candidate.sequence} would repeat what must not run twice"
                 )
                 return walk
         if self._task.sequence != self._task.origin:
-            walk.verdict = Verdict.DIVERGED
+            walk.interrupted = [_not_adopted(each) for each in settled]
+            unsettled = any(each.settling is Settling.UNCERTAIN for each in walk.interrupted)
+            walk.verdict = Verdict.UNCERTAIN if unsettled else Verdict.DIVERGED
         elif not self._ends_by_steps(walk, None, settled):
             walk.verdict = Verdict.FRESH
         return walk
@@ -154,7 +158,7 @@ class Survey:
 
     def _live(self) -> Iterator[StoredStep]:
         below = self._task.sequence + 1
-        while page := self._registry.candidates(self._task.task_id, below, _PAGE):
+        while page := self._registry.candidates(self._task.task_id, below, _PAGE, deleted=True):
             yield from page
             below = page[-1].sequence or 0
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from agentos._log import warn
 from agentos._text import shown
-from agentos.core.checkpoints import codec, records
+from agentos.core.checkpoints import codec, policy, records
 from agentos.core.checkpoints.holders import described, new_holder
 from agentos.core.checkpoints.judging import Finding, Judged
-from agentos.core.checkpoints.models import Outcome
+from agentos.core.checkpoints.models import EvidencePack, Outcome
 from agentos.core.checkpoints.ports import Look, StoredStep
 from agentos.core.checkpoints.recovered import (
     IN_FLIGHT,
@@ -196,12 +196,26 @@ def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:
     if walk.chosen is not None and walk.judged is not None and walk.adopt is None:
         looked.append((walk.chosen, walk.judged))
     for stored, judged in looked:
-        pack = survey.seen(stored)
-        now = datetime.now(UTC)
-        results = records.encode_results(pack, now)
+        look = _look(survey.seen(stored), judged.outcome)
         try:
-            look = Look(judged.outcome.value, results, now.isoformat(), new_holder("recover"))
             parts.registry.record_look(stored.step_id, stored.verifications, look, decides=False)
         except (StoreUnavailableError, StoreBusyError) as error:
             # What was measured is true all the same, and at three in the morning the disk is full.
             warn("checkpoints", "the look at step %s could not be recorded: %s", stored.step_id, shown(str(error)))
+
+
+def prove(parts: Parts, survey: Survey, stored: StoredStep) -> None:
+    """Write down that a checkpoint nobody had judged was measured to hold: what it claims is part of later worlds now."""
+    pack = survey.seen(stored)
+    outcome = policy.verdict(
+        pack, [Outcome.NOT_RUN if item.result is None else item.result.outcome for item in pack.evidence_list]
+    )
+    now = parts.registry.step(stored.step_id)
+    seen = stored.verifications if now is None else now.verifications
+    decides = outcome is Outcome.VERIFIED
+    parts.registry.record_look(stored.step_id, seen, _look(pack, outcome), decides=decides, proves=True)
+
+
+def _look(pack: EvidencePack, outcome: Outcome) -> Look:
+    now = datetime.now(UTC)
+    return Look(outcome.value, records.encode_results(pack, now), now.isoformat(), new_holder("recover"))

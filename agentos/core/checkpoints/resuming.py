@@ -199,7 +199,7 @@ def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
     walk, registry = answer.walk, parts.registry
     if walk.chosen is not None:
         registry.supersede_later(walk.chosen.step_id, lease)
-        if answer.survey is not None and not walk.chosen.proven:
+        if answer.survey is not None and walk.adopt is None and not walk.chosen.proven:
             reporting.prove(parts, answer.survey, walk.chosen)
     adopted = None
     if walk.adopt is not None:

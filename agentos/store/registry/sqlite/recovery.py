@@ -36,7 +36,7 @@ class RecoveryMethods:
 
         return self._database.read(work)
 
-    def candidates(self, task_id: str, below: int, limit: int) -> list[StoredStep]:
+    def candidates(self, task_id: str, below: int, limit: int, *, deleted: bool = False) -> list[StoredStep]:
         def work(connection: sqlite3.Connection) -> list[StoredStep]:
             tables = Tables(connection)
             task = tables.task(task_id)
@@ -46,7 +46,7 @@ class RecoveryMethods:
             for row in tables.down_from(task, min(below - 1, task.sequence)):
                 if len(found) == limit:
                     break
-                if row.is_live:
+                if row.is_live or (deleted and row.superseded_by is None):
                     found.append(row.stored(b"", None))
             return found
 

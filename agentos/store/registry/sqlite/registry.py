@@ -174,10 +174,11 @@ class SQLiteRegistry(RecoveryMethods):
 
         return self._database.read(work)
 
-    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True) -> None:
+    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True, proves: bool = False) -> None:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
-            timeline.record_look(tables, existing(tables.step(step_id), step_id), seen, look, decides=decides)
+            row = existing(tables.step(step_id), step_id)
+            timeline.record_look(tables, row, seen, look, decides=decides, proves=proves)
 
         self._database.write(work, synced=self._durability.syncs_commit)
 

@@ -110,7 +110,7 @@ def newest_first(tables: Tables, task_id: str) -> Iterator[StepRow]:
     return iter(()) if task is None else tables.down_from(task, task.sequence)
 
 
-def record_look(tables: Tables, row: StepRow, seen: int, look: Look, *, decides: bool) -> None:
+def record_look(tables: Tables, row: StepRow, seen: int, look: Look, *, decides: bool, proves: bool) -> None:
     """Append a verification. A slower one never overwrites a newer one, and "could not check" never moves the flag."""
     counted = decides and row.verifications == seen
     row.verifications += 1
@@ -118,8 +118,9 @@ def record_look(tables: Tables, row: StepRow, seen: int, look: Look, *, decides:
     if counted:
         row.shown = row.verifications
         _take_over(row, look)
+    row.proven |= proves
     tables.update_step(row)
-    if counted:
+    if counted or proves:
         _refresh(tables, row)
 
 
