@@ -112,14 +112,15 @@ def accept(
         snapshot = codec.decode(named.snapshot)
         # Everything is measured before anything is stored.
         packs = [(base, _taken_as_it_is(part, parts)) for base, part in _by_base(found).items()]
+        taken = []
         for base, pack in packs:
             about = [claim.description for claim in pack.evidence_list] + pack.releases
             metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
             there = manager.at(base)
             step_id = there.begin_step(task_id, "manual_checkpoint", snapshot, metadata=metadata, lease=lease)
-            checkpoint = there.commit_step(step_id, pack, lease=lease)
-            parts.registry.decide(task_id, lease, decision(by, "accept", checkpoint.checkpoint_id, reason))
-    return checkpoint
+            taken.append(there.commit_step(step_id, pack, lease=lease))
+            parts.registry.decide(task_id, lease, decision(by, "accept", taken[-1].checkpoint_id, reason))
+    return taken[-1]
 
 
 def _by_base(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
