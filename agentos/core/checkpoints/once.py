@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -73,9 +75,10 @@ def perform(
         new_holder(),
         datetime.now(UTC).isoformat(),
     )
-    there = parts.registry.begin_once(call, lease)  # (1)
-    if there is None:
-        return _call(parts, call, fn)
+    with _announced(call.runner):
+        there = parts.registry.begin_once(call, lease)  # (1)
+        if there is None:
+            return _call(parts, call, fn)
     if there.request_hash != call.request_hash:
         raise OnceConflictError(
             f"key {shown(key, 80)}: used for another request before; nothing was done",
@@ -87,21 +90,34 @@ def perform(
     return _settle(parts, there, fn)
 
 
-def _call(parts: Parts, call: StoredCall, fn: Callable[[], Any]) -> Any:
-    assert call.runner is not None, "a call that is made has a runner"
-    runner = call.runner
+@contextmanager
+def _announced(runner: str | None) -> Iterator[None]:
+    """Known to this process's other threads as under way, from before it is noted until what came of it is stored."""
+    assert runner is not None, "a call that is made has a runner"
     _under_way.add(runner)
     try:
-        result = fn()  # (2)
-    except NotPerformed:
-        parts.registry.forget_once(call.key)
-        raise
-    except BaseException:
-        # It may have happened all the same.
-        parts.registry.end_once(replace(call, runner=None), runner)
-        raise
+        yield
     finally:
         _under_way.discard(runner)
+
+
+def _call(parts: Parts, call: StoredCall, fn: Callable[[], Any]) -> Any:
+    runner, maker = call.runner, os.getpid()
+    try:
+        result = fn()  # (2)
+    except BaseException as error:
+        if os.getpid() == maker and isinstance(error, NotPerformed):
+            parts.registry.forget_once(call.key)
+        elif os.getpid() == maker:
+            # It may have happened all the same.
+            parts.registry.end_once(replace(call, runner=None), runner)
+        raise
+    if os.getpid() != maker:
+        raise OncePendingError(
+            f"key {shown(call.key, 80)}: forked while it was done; what came of it is for the parent to store",
+            hint="end the child inside fn, with os._exit()",
+            key=call.key,
+        )
     done = replace(call, state=_DONE, result=_encoded(parts, call, result), runner=None)
     if not parts.registry.end_once(done, runner):  # (3)
         raise OncePendingError(
@@ -143,8 +159,9 @@ def _settle(parts: Parts, there: StoredCall, fn: Callable[[], Any]) -> Any:
         return None
     if settling is Settling.RETRY:
         mine = replace(there, runner=new_holder())
-        if parts.registry.end_once(mine, there.runner):
-            return _call(parts, mine, fn)
+        with _announced(mine.runner):
+            if parts.registry.end_once(mine, there.runner):
+                return _call(parts, mine, fn)
         reason = "somebody else is settling it"
     raise OncePendingError(
         f"key {shown(there.key, 80)}: begun at {there.created_at} and never ended: {reason}",
