@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentos._fork import importing
 from agentos._process import Process, this_process
 from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
-from agentos.core.checkpoints.observing import Probe, Surroundings
+from agentos.core.checkpoints.observing import Probe, Surroundings, Unseen
 from agentos.core.checkpoints.ports import Registry
 from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
 from agentos.errors import EvidenceUnavailableError
@@ -65,12 +66,18 @@ def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path) -
 
 
 def _sync_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:
+    trouble = _settling()(pack.evidence_list, around, since)
+    if trouble is not None:
+        raise EvidenceUnavailableError(f"{trouble.message}; nothing was stored", hint=trouble.hint)
+
+
+@cache
+def _settling() -> Callable[[Iterable[Evidence], Surroundings, datetime], Unseen | None]:
+    # Once a process: an import that finds its module still takes locks, and every commit would pay for it.
     with importing:
         from agentos.probes.settling import sync_recent  # noqa: PLC0415
 
-    trouble = sync_recent(pack.evidence_list, around, since)
-    if trouble is not None:
-        raise EvidenceUnavailableError(f"{trouble.message}; nothing was stored", hint=trouble.hint)
+    return sync_recent
 
 
 def _leave_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:

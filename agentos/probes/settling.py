@@ -42,8 +42,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def sync_recent(evidence: Iterable[Evidence], around: Surroundings, since: datetime) -> Unseen | None:
     """Sync what file evidence names and what changed after `since`; the reason if that failed."""
     settling = _Settling(since)
-    # Walked even where the system could follow the path itself: the directories on the way are wanted.
-    around = replace(around, allowed_roots=around.allowed_roots or ("/",))
     try:
         for item in evidence:
             path = item.expected.get("path") if item.evidence_type in _FILES else None
@@ -66,6 +64,8 @@ class _Settling:
     def settle(self, path: str, around: Surroundings, *, gone: bool) -> None:
         if not _condemned and not self._may_be_recent(path, around):
             return
+        # Walked even where the system could follow the path itself: the directories on the way are wanted.
+        around = replace(around, allowed_roots=around.allowed_roots or ("/",))
         with ExitStack() as stack:
             try:
                 place = stack.enter_context(place_of(bare(path) if gone else path, around, follow=not gone))
