@@ -21,11 +21,13 @@ from agentos.errors import SnapshotError, StoreCorruptError
 
 MAX_DEPTH = 64
 MAX_DIGITS = 4300
-_SMALL = 4096
 _BIG = b"#"
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
-# Only what lies 64 levels deep is indented so far; inside text a line break is escaped.
-_DEEP = b"\n" + b"  " * MAX_DEPTH
+# orjson itself refuses what is nested deeper than this. A value is written inside so many lists that what is too deep for us is
+# too deep for it: counting levels any other way costs as much as writing.
+_DEEPEST = 254
+_AROUND = _DEEPEST - MAX_DEPTH
+_SLOT = object()
 _EXACT = frozenset({dict, list, str, int, float, bool, type(None)})
 
 
@@ -38,12 +40,17 @@ def encode(value: Any, what: str = "snapshot") -> bytes:
     return encode_checked(value, what)[0]
 
 
-def encode_checked(value: Any, what: str = "snapshot") -> tuple[bytes, Any]:
-    """The stored form, and the copy that was decoded from it to prove that it comes back."""
+def encode_checked(value: Any, what: str = "snapshot", *, small: bool = False) -> tuple[bytes, Any]:
+    """The stored form, and the copy that was decoded from it to prove that it comes back.
+
+    Args:
+        small: it is a few hundred bytes, usually; any size is right, and a large one costs more.
+    """
     try:
-        data = orjson.dumps(value, option=_OPTIONS)
+        data = _written_flat(value) if small else _written(value)
         copy = orjson.loads(data)
-        if copy == value and _exact(value, data):
+        # Equality alone lets str and int enums pass, which come back plain; marshal writes exact types only.
+        if copy == value and marshal.dumps(value):
             return data, copy
     except (TypeError, ValueError, RecursionError):
         pass
@@ -64,14 +71,31 @@ def decode(data: bytes) -> Any:
         raise StoreCorruptError(f"stored JSON cannot be read back: {shown(str(error), 120)}") from error
 
 
-def _exact(value: Any, data: bytes) -> bool:
-    """Whether all types are exact and nesting is surely within the limit. False, or an error, means: look closely."""
-    # Equality alone lets str and int enums pass, which come back plain; marshal writes exact types only.
-    marshal.dumps(value)
-    # Counting brackets counts those in text too, so it can only say that there are few enough; a large document has many.
-    if len(data) < _SMALL and data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
-        return True
-    return _DEEP not in orjson.dumps(value, option=_OPTIONS | orjson.OPT_INDENT_2)
+def _within_lists(count: int) -> Any:
+    inner: Any = _SLOT
+    for _ in range(count):
+        inner = [inner]
+    return inner
+
+
+_LISTS = _within_lists(_AROUND)
+
+
+def _written(value: Any) -> bytes:
+    """The value as orjson writes it. An error means: look closely; it may be nested too deep."""
+
+    def fill(part: Any) -> Any:
+        if part is _SLOT:
+            return value
+        raise TypeError
+
+    return orjson.dumps(_LISTS, fill, _OPTIONS)[_AROUND:-_AROUND]
+
+
+def _written_flat(value: Any) -> bytes:
+    """The same, faster for what has few brackets, those in text included: then it cannot be nested too deep."""
+    data = orjson.dumps(value, None, _OPTIONS)
+    return data if data.count(b"{") + data.count(b"[") <= MAX_DEPTH else _written(value)
 
 
 def _encode_slowly(value: Any, what: str) -> tuple[bytes, Any]:

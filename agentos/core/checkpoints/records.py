@@ -73,6 +73,7 @@ def encode_pack(pack: EvidencePack) -> tuple[bytes, EvidencePack]:
                 **({"releases": pack.releases} if pack.releases else {}),
             },
             "evidence_pack",
+            small=True,
         )
     except SnapshotError as error:
         raise EvidenceDefinitionError(error.message, hint=error.hint) from None
