@@ -74,13 +74,13 @@ def from_base(path: str, base_path: str) -> str:
 
 
 def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
-    path, wanted = shown(evidence.expected["path"]), evidence.expected.get("type", "any")
-    thing = "something" if wanted == "any" else f"a {wanted}"
+    wanted = evidence.expected.get("type", "any")
+    if facts["exists"] and wanted in ("any", facts["type"]):
+        return HOLDS
+    path, thing = shown(evidence.expected["path"]), "something" if wanted == "any" else f"a {wanted}"
     if not facts["exists"]:
         return _missing(path, thing, facts)
-    if wanted not in ("any", facts["type"]):
-        return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", _TRUST)
-    return HOLDS
+    return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", _TRUST)
 
 
 def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
