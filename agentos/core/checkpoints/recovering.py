@@ -258,7 +258,9 @@ class RecoveryCalls:
         check_limit(keep_verified, "keep_verified")
         if older_than is not None and (not isinstance(older_than, timedelta) or older_than < timedelta(0)):
             raise InvalidInputError(f"older_than must be a timedelta that is not negative, found {shown(older_than, 60)}")
-        before = None if older_than is None else (datetime.now(UTC) - older_than).isoformat()
+        if type(dry_run) is not bool:
+            raise InvalidInputError(f"dry_run must be true or false, found {shown(dry_run, 60)}")
+        before = None if older_than is None else _before(older_than)
         counts = self._registry.prune(task_id, keep_verified, before, dry_run=dry_run)
         found: Pruned = retention.Pruned(**counts, dry_run=dry_run)
         return found
@@ -283,6 +285,13 @@ def _seconds(name: str, value: Any) -> float | None:
     if value is None or (type(value) in {int, float} and 0 <= value < float("inf")):
         return None if value is None else float(value)
     raise InvalidInputError(f"{name} must be a number of seconds from 0 or None, found {shown(value, 60)}")
+
+
+def _before(older_than: timedelta) -> str:
+    try:
+        return (datetime.now(UTC) - older_than).isoformat()
+    except OverflowError:
+        raise InvalidInputError(f"older_than {older_than} reaches back before the first year") from None
 
 
 def fingerprints(prints: list[str | None]) -> bytes:

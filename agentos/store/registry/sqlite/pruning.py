@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agentos.core.checkpoints.world import Worlds
+from agentos.core.checkpoints.world import Entry, Worlds
 from agentos.store.registry.sqlite import claimed
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import SQL, Tables
@@ -62,7 +62,25 @@ def _standing_at(tables: Tables, task: TaskRow, oldest: int) -> dict[int, set[in
     """For each step, the items that the world of the oldest kept checkpoint stands on."""
     entries, _ = claimed.entries(tables, task)
     groups = Worlds(entries, moved=False).at(oldest).groups if oldest else {}
-    return {number: {entry.item for entry in group} for number, group in groups.items()}
+    standing = {number: {entry.item for entry in group} for number, group in groups.items()}
+    # For whoever looks from a workspace that moved, what was said last under any base ended what was said under others.
+    last = _last_words(entries, oldest)
+    for entry in [entry for group in groups.values() for entry in group]:
+        for word in last[entry.subject]:
+            standing.setdefault(word.sequence, set()).add(word.item)
+    return standing
+
+
+def _last_words(entries: list[Entry], oldest: int) -> dict[str, list[Entry]]:
+    """What the newest step up to the oldest kept one said of each subject, whatever its base."""
+    last: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.sequence):
+        if entry.sequence <= oldest:
+            said = last.setdefault(entry.subject, [])
+            if said and said[0].sequence != entry.sequence:
+                said.clear()
+            said.append(entry)
+    return last
 
 
 def _forget_ended(tables: Tables, task: TaskRow, oldest: int, standing: dict[int, set[int]], gone: set[int]) -> None:
