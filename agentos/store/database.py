@@ -135,6 +135,8 @@ class Database:
                 waiting.patiently(lambda: connection.execute("vacuum"), self.path, self._lock_timeout)
                 waiting.until_log_is_empty(connection, self.path, self._lock_timeout)
             except failures.RAISED as error:
+                if failures.primary(error) == sqlite3.SQLITE_IOERR:
+                    self._distrust_log(connection)
                 self._disconnect()
                 raise failures.translated(error, self.path, "write") from error
 
