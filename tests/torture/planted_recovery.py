@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agentos import _process
-from agentos.core.checkpoints import claiming, holders, once, recovery
+from agentos.core.checkpoints import CheckpointManager, claiming, holders, once, recovery
 from agentos.core.checkpoints.claiming import Decision
 from agentos.core.checkpoints.interrupted import Settling
 from agentos.store.registry.sqlite import holding
@@ -46,6 +47,12 @@ def _runs_again() -> None:
     recovery.settle = lambda *_, **__: (Settling.RETRY, "")  # type: ignore[attr-defined]
 
 
+def _unsynced_recovery() -> None:
+    """What recovery sees of files is believed as it is in memory."""
+    parts = CheckpointManager._parts
+    CheckpointManager._parts = lambda self: replace(parts(self), sync_files=lambda *_: None)  # type: ignore[method-assign]
+
+
 def _wall_clock() -> None:
     """A claim's time is that of the wall clock."""
     _process.boottime = time.time
@@ -56,5 +63,6 @@ FAULTS: dict[str, Callable[[], None]] = {
     "no-fence": _no_fence,
     "once-forgets": _once_forgets,
     "runs-again": _runs_again,
+    "unsynced-recovery": _unsynced_recovery,
     "wall-clock": _wall_clock,
 }

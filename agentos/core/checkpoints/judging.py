@@ -46,6 +46,8 @@ class Judged:
     # Whether anything stronger than a mere declaration was verified.
     proven: bool = False
     empty: bool = False
+    # If it holds: what was judged, as each step claimed it.
+    stands_on: list[tuple[list[Evidence], Surroundings]] = field(default_factory=list)
 
     @property
     def breaks_task(self) -> bool:
@@ -158,4 +160,6 @@ def _judged(groups: list[_Group]) -> Judged:
         outcome = Outcome.ERROR
     else:
         outcome = Outcome.VERIFIED if proven else Outcome.FAILED
-    return Judged(outcome, [finding for group in unmet for finding in group.findings()], proven, empty=not groups)
+    stands_on = [(group.items, group.claimed.around) for group in groups] if outcome is Outcome.VERIFIED else []
+    findings = [finding for group in unmet for finding in group.findings()]
+    return Judged(outcome, findings, proven, empty=not groups, stands_on=stands_on)

@@ -309,6 +309,7 @@ class CheckpointManager(RecoveryCalls):
             self.db_path,
             self._created,
             _nothing_can_be_put_back,
+            self._sync_files,
         )
 
     def _baseline(self, expects: EvidencePack, snapshot: dict[str, Any]) -> tuple[bytes, bytes]:

@@ -187,6 +187,8 @@ def _seen(parts: Parts, call: StoredCall) -> tuple[Settling, str]:
         return settle([], holds=False, rerunnable=False)
     pack = records.decode_pack(call.expects)
     around = parts.around(None if parts.moved else call.base_path, lambda: None)
+    # Whoever did it crashed: what is seen and then believed must not be lost to a power cut.
+    parts.sync_files(pack, around, datetime.fromisoformat(call.created_at))
     expected = []
     for item, before in zip(pack.evidence_list, codec.decode(call.baseline or b"")["items"], strict=True):
         seen = parts.verifier.observe(item, around)

@@ -21,6 +21,7 @@ from agentos.core.checkpoints.holders import described, is_running, living_holde
 from agentos.core.checkpoints.judging import Judge
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.looking import Looking
+from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Ending, Look, Registry, StoredStep
 from agentos.core.checkpoints.recovered import Recovery, Verdict
@@ -44,6 +45,8 @@ class Parts:
     db_path: str
     created: bool
     can_put_back: CanPutBack
+    # Makes what file evidence names durable, if it changed since then and that is promised.
+    sync_files: Callable[[EvidencePack, Surroundings, datetime], None]
 
     def around_step(self, stored: StoredStep) -> Surroundings:
         """From where what a step claims is looked at."""
@@ -197,6 +200,7 @@ def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
     if answer.recovery.verdict not in (Verdict.RESUME, Verdict.FRESH):
         return answer
     walk, registry = answer.walk, parts.registry
+    _make_durable(parts, walk)
     if walk.chosen is not None:
         registry.supersede_later(walk.chosen.step_id, lease)
         if answer.survey is not None and walk.adopt is None and not walk.chosen.proven:
@@ -213,6 +217,15 @@ def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
     return answer
 
 
+def _make_durable(parts: Parts, walk: Walk) -> None:
+    """Sync what the state stands on: whoever wrote it last crashed, and what is decided now outlives a power cut."""
+    since = walk.chosen.committed_at if walk.chosen is not None else walk.adopt.begun_at if walk.adopt is not None else None
+    if since is None or walk.judged is None:
+        return
+    for items, around in walk.judged.stands_on:
+        parts.sync_files(EvidencePack(items), around, datetime.fromisoformat(since))
+
+
 def adopt(parts: Parts, step: StoredStep, lease: Lease, by: str, reason: str) -> StoredStep:
     """Commit an interrupted step as a checkpoint, with what is seen now of what it was to leave behind.
 
@@ -222,6 +235,7 @@ def adopt(parts: Parts, step: StoredStep, lease: Lease, by: str, reason: str) ->
     pack = records.decode_pack(step.expects or records.EMPTY_PACK)
     look_now = None
     if pack.evidence_list:
+        parts.sync_files(pack, around, datetime.fromisoformat(step.begun_at))
         outcome = parts.verifier.judge_pack(pack, around, checked=True)
         now = datetime.now(UTC)
         for item in pack.evidence_list:
