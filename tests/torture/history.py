@@ -1,7 +1,7 @@
 """A history with everything in it, every question that can be asked about it, and the answers.
 
-Questions only read; `rollbacks` also write, and are asked last. An answer that was refused with one of our errors is `ERROR`.
-Whatever else is raised goes through: it fails the test that asked.
+Questions only read; `rollbacks`, recovery among them, also write, and are asked last. An answer that was refused with one of
+our errors is `ERROR`. Whatever else is raised goes through: it fails the test that asked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def make(directory: Path, at_the_end: Callable[[], None] = lambda: None) -> Know
     with open_manager(directory) as manager:
         for number in range(24):
             _take_step(manager, number)
-        manager.begin_step("idle", TYPES[1], {"only": "begun"})
+        manager.begin_step("idle", TYPES[1], {"only": "begun"}, expects=content("never.txt", "sent"), rerunnable=False)
+        manager.once("paid", {"amount": 7}, lambda: "receipt", task_id="idle")
         listed = [each for task in TASKS for each in manager.list_checkpoints(task, include_superseded=True)]
         begun = [each for task in TASKS for each in manager.list_open_steps(task)]
         at_the_end()
@@ -99,13 +100,21 @@ def answers(directory: Path, known: Known, refusals: type[Exception] = Checkpoin
 
 
 def rollbacks(directory: Path, known: Known) -> Answers:
-    """What rolling back to each checkpoint in turn returns, and in the end what it does to the timeline."""
-    asked: dict[str, Ask] = {
-        f"rollback to {each}": partial(CheckpointManager.rollback_to_checkpoint, checkpoint_id=each)
-        for each in known.checkpoints
-    }
+    """What recovery finds, what rolling back to each checkpoint returns, and in the end what going on does to the timeline."""
+    asked: dict[str, Ask] = {f"recovery of {task}": partial(_recovered, task) for task in TASKS}
+    asked["what was done once"] = partial(CheckpointManager.once, key="paid", request={"amount": 7}, fn=lambda: "done twice")
+    for each in known.checkpoints:
+        asked[f"rollback to {each}"] = partial(CheckpointManager.rollback_to_checkpoint, checkpoint_id=each)
     asked["rollback for good"] = _roll_back_for_good
+    asked["resume for good"] = partial(CheckpointManager.resume, task_id="report", default={"fresh": True})
     return _ask(directory, asked, CheckpointError)
+
+
+def _recovered(task: str, manager: CheckpointManager) -> Any:
+    found = manager.recover(task)
+    differences = [(each.subject, each.outcome, each.recorded_by) for each in found.differences]
+    steps = [(each.step_id, each.verdict, each.reason) for each in found.interrupted]
+    return found.verdict.value, found.snapshot, _shape(found.checkpoint), differences, found.rejected, found.leftovers, steps
 
 
 def _roll_back_for_good(manager: CheckpointManager) -> Any:

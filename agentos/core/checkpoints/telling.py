@@ -28,7 +28,8 @@ def _lines(recovery: Recovery) -> Iterator[str]:
     yield f"task {shown(recovery.task_id, 80)}: {_answer(recovery)}"
     made = ", which was just created" if recovery.created else ""
     yield f"  registry: {shown(recovery.registry)}{made}"
-    yield from _some("differs", [_difference(each) for each in recovery.differences])
+    yield from _some("differs", [_difference(each) for each in recovery.differences if each.outcome != "error"])
+    yield from _some("could not be checked", [_said(each) for each in recovery.differences if each.outcome == "error"])
     for rejected in recovery.rejected[:_MOST]:
         yield f"  not from number {rejected.sequence} ({shown(rejected.checkpoint_id, 80)}):"
         yield from (f"    - {reason}" for reason in rejected.reasons)
@@ -90,11 +91,12 @@ _ANSWERS = {
 
 
 def _difference(difference: Difference) -> str:
-    said = difference.message or f"{shown(difference.subject)}: {difference.code}"
-    if difference.outcome == "error":
-        return f"{said} (could not be checked)"
     back = "; it can be put back" if difference.restorable else ""
-    return f"{said} ({difference.origin}{back})"
+    return f"{_said(difference)} ({difference.origin}{back})"
+
+
+def _said(difference: Difference) -> str:
+    return difference.message or f"{shown(difference.subject)}: {difference.code}"
 
 
 def _some(title: str, items: list[str]) -> Iterator[str]:

@@ -5,21 +5,35 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints import CheckpointManager, EvidencePack, Recovery, Verdict
+from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, Recovery, Verdict
 from agentos.errors import InvalidInputError, StoreCorruptError
 from tests.support import content, dump, execute, exists, exited, row
 from tests.unit.checkpoints.steps import absent, committed, crashed, hide, lasting, show, wrote
 
 
-def verdict(manager: CheckpointManager, task: str = "t", **options: object) -> str:
-    return manager.recover(task, **options).verdict.value  # type: ignore[arg-type]
+def verdict(manager: CheckpointManager, task: str = "t", **options: Any) -> str:
+    return manager.recover(task, **options).verdict.value
 
 
 def number(recovery: Recovery) -> int | None:
     return None if recovery.checkpoint is None else recovery.checkpoint.sequence_number
+
+
+def watched(manager: CheckpointManager, monkeypatch) -> list[Evidence]:
+    """Everything that is looked at from now on."""
+    looks: list[Evidence] = []
+    observe = manager.verifier.observe
+
+    def seen(evidence: Evidence, *around: Any) -> Any:
+        looks.append(evidence)
+        return observe(evidence, *around)
+
+    monkeypatch.setattr(manager.verifier, "observe", seen)
+    return looks
 
 
 # Every verdict.
@@ -491,11 +505,9 @@ def test_a_thing_is_looked_at_once_however_many_candidates_name_it(manager: Chec
     for turn in range(10):
         wrote(manager, "a", str(turn))
     (work / "a").write_text("x")
-    looks = []
-    observe = manager.verifier.observe
-    monkeypatch.setattr(manager.verifier, "observe", lambda *of: looks.append(of[0].expected["path"]) or observe(*of))
+    looks = watched(manager, monkeypatch)
     assert "diverged" == verdict(manager)
-    assert ["a"] == looks
+    assert ["a"] == [evidence.expected["path"] for evidence in looks]
 
 
 def test_a_glance_comes_before_a_hash(manager: CheckpointManager, work: Path, monkeypatch):
@@ -505,11 +517,9 @@ def test_a_glance_comes_before_a_hash(manager: CheckpointManager, work: Path, mo
     committed(manager, EvidencePack([*content("big", "1").evidence_list, *exists("flag").evidence_list]))
     manager.delete_checkpoint(committed(manager, exists("flag")).checkpoint_id)
     (work / "flag").unlink()
-    kinds = []
-    observe = manager.verifier.observe
-    monkeypatch.setattr(manager.verifier, "observe", lambda *of: kinds.append(of[0].evidence_type.value) or observe(*of))
+    looks = watched(manager, monkeypatch)
     assert "diverged" == verdict(manager)
-    assert "artifact_exists" == kinds[0]
+    assert "artifact_exists" == looks[0].evidence_type.value
 
 
 def test_a_row_of_a_database_is_walked_like_a_file(manager: CheckpointManager, tmp_path: Path):
@@ -562,15 +572,21 @@ def test_resume_in_words(manager: CheckpointManager, work: Path):
     (work / "a").unlink()
     (work / "a").write_text("1")
     assert words(manager).splitlines() == [
-        "task t: resume: go on from checkpoint number 2 (ID, tool_executed), everything it stands on was measured just now; "
-        "1 newer cannot be stood on",
+        (
+            "task t: resume: go on from checkpoint number 2 (ID, tool_executed), everything it stands on was measured just now"
+            "; 1 newer cannot be stood on"
+        ),
         "  registry: REGISTRY, which was just created",
         "  differs:",
-        "    - a: expected sha256 d4735e3a265e…, found 6b86b273ff34… (1 bytes, modified TIME) "
-        "(recorded by the earlier checkpoint number 1 (ID))",
+        (
+            "    - a: expected sha256 d4735e3a265e…, found 6b86b273ff34… (1 bytes, modified TIME) "
+            "(recorded by the earlier checkpoint number 1 (ID))"
+        ),
         "  not from number 3 (ID):",
-        "    - a: expected sha256 d4735e3a265e…, found 6b86b273ff34… (1 bytes, modified TIME); "
-        "recorded by the earlier checkpoint number 1 (ID)",
+        (
+            "    - a: expected sha256 d4735e3a265e…, found 6b86b273ff34… (1 bytes, modified TIME); "
+            "recorded by the earlier checkpoint number 1 (ID)"
+        ),
         "  left behind:",
         "    - file:new (of number 3)",
         "  what can be done:",
@@ -604,8 +620,10 @@ def test_uncertain_in_words(manager: CheckpointManager):
         "task t: uncertain: a step that must not run twice may have run; a person must decide",
         "  registry: REGISTRY, which was just created",
         "  interrupted: tool_executed step STEP of TIME",
-        "    it may have run, and must not run twice: a person must say whether it landed "
-        "(it must not run twice, and nothing says whether it had its effect)",
+        (
+            "    it may have run, and must not run twice: a person must say whether it landed "
+            "(it must not run twice, and nothing says whether it had its effect)"
+        ),
         "  what can be done:",
         "    - resolve_step('STEP', 'landed' or 'not_landed', by=…, reason=…)",
         "    - restart(task_id, by=…, reason=…)",
@@ -618,11 +636,13 @@ def test_blocked_in_words(manager: CheckpointManager, work: Path):
     wrote(manager, "sub/a", "1")
     hide(work / "sub")
     assert words(manager).splitlines() == [
-        "task t: blocked: 1 of the things that checkpoint number 1 (ID, tool_executed) stands on could not be checked; "
-        "that is no sign of damage",
+        (
+            "task t: blocked: 1 of the things that checkpoint number 1 (ID, tool_executed) stands on could not be checked; "
+            "that is no sign of damage"
+        ),
         "  registry: REGISTRY, which was just created",
-        "  differs:",
-        "    - sub/a: cannot be looked at: Too many levels of symbolic links (could not be checked)",
+        "  could not be checked:",
+        "    - sub/a: cannot be looked at: Too many levels of symbolic links",
         "  what can be done:",
         "    - mend what stands in the way and call recover(task_id) again",
         "    - resume(task_id, default, wait=seconds)",
@@ -714,6 +734,6 @@ def test_a_damaged_index_of_claims_is_reported_and_never_folded(manager: Checkpo
     wrote(manager, "b", "1")
     (work / "a").write_text("damaged")
     assert execute(db, damage) > 0
-    for ask in (lambda: manager.recover("t"), lambda: manager.resume("t", {}), lambda: manager.prune()):
+    for ask in (lambda: manager.recover("t"), lambda: manager.resume("t", {}), manager.prune):
         with pytest.raises(StoreCorruptError):
             ask()

@@ -51,7 +51,7 @@ def refused(manager: CheckpointManager, task: str = "t", **options: Any) -> str:
     with pytest.raises(NotSafeToResumeError) as error:
         manager.resume(task, {}, **options)
     assert error.value.recovery.verdict == error.value.diagnostics()["verdict"]
-    return error.value.recovery.verdict.value
+    return str(error.value.recovery.verdict.value)
 
 
 # Each row of the table.
@@ -493,8 +493,9 @@ def test_the_handle_refuses_the_same_input(manager: CheckpointManager, db: Path)
     """And holds nothing afterwards."""
     task: Task = manager.task("t")
     before = dump(db)
-    for arguments in ({"default": 7}, {"default": {}, "wait": -1}, {"default": {}, "repair": None}):
+    refused_ones: list[dict[str, Any]] = [{"default": 7}, {"default": {}, "wait": -1}, {"default": {}, "repair": None}]
+    for arguments in refused_ones:
         with pytest.raises(InvalidInputError):
-            task.resume(**arguments)  # type: ignore[arg-type]
+            task.resume(**arguments)
     assert before == dump(db)
     assert task.lease is None
