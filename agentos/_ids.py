@@ -16,6 +16,10 @@ from typing import Any
 from agentos._fork import importing
 
 STEP_PREFIX = "step_"
+_RANDOM_BITS = 80
+# So many of the random bits are in a step's key.
+_KEPT_BITS = 15
+_KEPT = (1 << _KEPT_BITS) - 1
 
 
 def _wall_ms() -> int:
@@ -33,11 +37,8 @@ class IdSource:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._newest = 0
+        self._last = 0
         self._generator: Any = None
-
-    def _clock(self) -> int:
-        self._newest = max(self._newest, self._wall())
-        return self._newest
 
     def __call__(self) -> str:
         with self._lock:
@@ -46,8 +47,20 @@ class IdSource:
                 with importing:
                     from ulid import ULIDGenerator  # noqa: PLC0415
 
-                self._generator = ULIDGenerator(clock=self._clock)
-            return str(self._generator.generate())
+                self._generator = ULIDGenerator(clock=lambda: self._newest)
+            self._newest = max(self._newest, self._wall())
+            made = self._generator.generate()
+            if self._wraps(int(made)):
+                # The next millisecond, a little early: the key of a step is to grow like its id.
+                self._newest += 1
+                made = self._generator.generate()
+            self._last = int(made)
+            return str(made)
+
+    def _wraps(self, number: int) -> bool:
+        """Whether the bits that a step's key keeps started over within one millisecond."""
+        same_time = number >> _RANDOM_BITS == self._last >> _RANDOM_BITS
+        return same_time and number & _KEPT < self._last & _KEPT
 
 
 new_ulid = IdSource()
@@ -61,8 +74,6 @@ def new_step_id() -> str:
 # The letters of a ULID, and the ones that Python's own base 32 has in their place.
 _PLAIN_BASE_32 = str.maketrans("ABCDEFGHJKMNPQRSTVWXYZ", "abcdefghijklmnopqrstuv")
 _LENGTH = 26
-_RANDOM_BITS = 80
-_KEPT_BITS = 15
 _SIGNED = (1 << 63) - 1
 
 
