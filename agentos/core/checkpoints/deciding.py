@@ -1,7 +1,8 @@
 """The human's word: take the world as it is, start over, open again, say whether a step landed.
 
-Each is written down with who said it and why, in the transaction that acts on it, and each takes the task's claim for as long
-as it takes, so that nobody who was working on an older belief can go on with it.
+Each is written down with who said it and why, in the transaction that acts on it (what is accepted, in the metadata of the
+checkpoint that it becomes), and each takes the task's claim for as long as it takes, so that nobody who was working on an older
+belief can go on with it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from typing import TYPE_CHECKING
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
 from agentos.core.checkpoints.holders import is_running, new_holder
-from agentos.core.checkpoints.judging import Finding, Judge
+from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
-from agentos.core.checkpoints.looking import Looking
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, Outcome
 from agentos.core.checkpoints.observing import Seen
+from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Registry, StoredStep
-from agentos.core.checkpoints.recovery import Survey
-from agentos.core.checkpoints.resuming import Parts, decision
+from agentos.core.checkpoints.resuming import decision
 from agentos.errors import (
     CheckpointNotFoundError,
     EvidenceUnavailableError,
@@ -147,17 +147,7 @@ def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[Stor
 def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequence[str] | None) -> list[Finding]:
     task = parts.registry.task(task_id)
     assert task is not None, "it was claimed just now"
-    judge = Judge(parts.registry, task_id, Looking(parts.verifier), parts.around_step)
-    survey = Survey(
-        parts.registry,
-        judge,
-        parts.around_step,
-        task,
-        moved=parts.moved,
-        checkpoint_type=None,
-        can_put_back=parts.can_put_back,
-    )
-    found = survey.judged(head).findings
+    found = parts.survey(task).judged(head).findings
     if subjects is not None:
         names = {subject if ":" in subject else f"file:{subject}" for subject in subjects}
         unknown = names - {finding.entry.subject for finding in found}

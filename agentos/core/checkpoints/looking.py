@@ -9,7 +9,8 @@ import time
 from collections.abc import Hashable
 from dataclasses import replace
 
-from agentos.core.checkpoints import codec
+from agentos.core.checkpoints import codec, policy, records
+from agentos.core.checkpoints.interrupted import Expected, Settling, fingerprint, settle
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence, EvidenceResult, EvidenceType
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
@@ -55,6 +56,16 @@ class Looking:
         if found is None:
             found = self._seen[what] = self._look(evidence, around)
         return found
+
+    def settled(self, expects: bytes, baseline: bytes, around: Surroundings, *, rerunnable: bool) -> tuple[Settling, str]:
+        """What becomes of something that was interrupted, by what it was to leave behind and what was there before."""
+        pack = records.decode_pack(expects)
+        expected = [
+            Expected(self.result(item, around), fingerprint(self.observation(item, around)), before)
+            for item, before in zip(pack.evidence_list, codec.decode(baseline)["items"], strict=True)
+        ]
+        holds = policy.holds(pack, [each.result.outcome for each in expected])
+        return settle(expected, holds=holds, rerunnable=rerunnable)
 
     def _look(self, evidence: Evidence, around: Surroundings) -> Observation:
         if self._until is not None:

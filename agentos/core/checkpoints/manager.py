@@ -21,7 +21,6 @@ from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
 from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
 from agentos.core.checkpoints.kinds import kind_of
-from agentos.core.checkpoints.kinds.kind import Lifetime
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, EvidencePack, Outcome
 from agentos.core.checkpoints.observing import Surroundings
@@ -34,7 +33,7 @@ from agentos.errors import CheckpointNotFoundError, InvalidInputError, StepIdTak
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.judging import Finding
-    from agentos.core.checkpoints.resuming import Parts
+    from agentos.core.checkpoints.parts import Parts
 
 _LARGE_SNAPSHOT = 1_000_000
 
@@ -220,7 +219,11 @@ class CheckpointManager(RecoveryCalls):
         stored = self._existing(checkpoint_id)
         outcome, pack, around = self._look_again(stored)
         if outcome is not Outcome.VERIFIED:
-            raise explaining.refusal(stored, pack, outcome, self._recorded_since(stored, pack, around))
+            with importing:
+                from agentos.core.checkpoints.recorders import recorded_since  # noqa: PLC0415 - only a refusal needs a reason
+
+            recorders = recorded_since(self._registry, self.verifier, stored, pack, around)
+            raise explaining.refusal(stored, pack, outcome, recorders)
         if supersede_later:
             self._registry.supersede_later(stored.step_id, check_lease(lease))
         snapshot: dict[str, Any] = codec.decode(stored.snapshot)
@@ -299,7 +302,7 @@ class CheckpointManager(RecoveryCalls):
 
     def _parts(self) -> Parts:
         with importing:
-            from agentos.core.checkpoints.resuming import Parts  # noqa: PLC0415 - only who recovers pays for it
+            from agentos.core.checkpoints.parts import Parts  # noqa: PLC0415 - only who recovers pays for it
 
         return Parts(
             self._registry,
@@ -373,31 +376,6 @@ class CheckpointManager(RecoveryCalls):
         outcome, look = self._look(pack, around)
         self._registry.record_look(stored.step_id, stored.verifications, look)
         return outcome, pack, around
-
-    def _recorded_since(self, stored: StoredStep, pack: EvidencePack, around: Surroundings) -> dict[int, StoredStep]:
-        """For each item that differs, the later checkpoint that recorded what is there now, if one did."""
-        found = {}
-        for number, item in enumerate(pack.evidence_list):
-            if item.result is None or item.result.outcome is not Outcome.FAILED:
-                continue
-            if kind_of(item).lifetime is Lifetime.STEP:
-                # A recorded fact does not change with the world, so no later step can have changed it.
-                continue
-            subject = kind_of(item).subject(item, around.base_path)
-            for step_id, later_item in reversed(self._registry.later_claims(stored.task_id, subject, stored.sequence or 0)):
-                later = self._registry.step(step_id)
-                if later is not None and self._holds_now(later, later_item, around):
-                    found[number] = later
-                    break
-        return found
-
-    def _holds_now(self, later: StoredStep, item: int, around: Surroundings) -> bool:
-        items = records.decode_pack(later.pack or b"").evidence_list
-        if type(item) is not int or not 0 <= item < len(items):
-            # The index of claims is derived, and this entry of it is damaged: it explains nothing.
-            return False
-        alone = EvidencePack([items[item]])
-        return self.verifier.judge_pack(alone, around, checked=True) is Outcome.VERIFIED
 
     def _existing(self, checkpoint_id: str) -> StoredStep:
         stored = self._registry.checkpoint(check_id("checkpoint_id", checkpoint_id))

@@ -17,11 +17,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints import codec, policy, records
+from agentos.core.checkpoints import codec, records
 from agentos.core.checkpoints.holders import described, is_alive, new_holder
-from agentos.core.checkpoints.interrupted import Expected, Settling, fingerprint, settle
+from agentos.core.checkpoints.interrupted import Settling, settle
 from agentos.core.checkpoints.lease import Lease
-from agentos.core.checkpoints.resuming import Parts
+from agentos.core.checkpoints.looking import Looking
+from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.stored import StoredCall
 from agentos.errors import (
     InvalidInputError,
@@ -185,16 +186,10 @@ def _is_ours(runner: str) -> bool:
 def _seen(parts: Parts, call: StoredCall) -> tuple[Settling, str]:
     if call.expects is None:
         return settle([], holds=False, rerunnable=False)
-    pack = records.decode_pack(call.expects)
     around = parts.around(None if parts.moved else call.base_path, lambda: None)
     # Whoever did it crashed: what is seen and then believed must not be lost to a power cut.
-    parts.sync_files(pack, around, datetime.fromisoformat(call.created_at))
-    expected = []
-    for item, before in zip(pack.evidence_list, codec.decode(call.baseline or b"")["items"], strict=True):
-        seen = parts.verifier.observe(item, around)
-        expected.append(Expected(records.result_of(item, seen), fingerprint(seen), before))
-    holds = policy.holds(pack, [each.result.outcome for each in expected])
-    return settle(expected, holds=holds, rerunnable=False)
+    parts.sync_files(records.decode_pack(call.expects), around, datetime.fromisoformat(call.created_at))
+    return Looking(parts.verifier).settled(call.expects, call.baseline or b"", around, rerunnable=False)
 
 
 def resolve(parts: Parts, key: str, outcome: str, result: Any) -> None:

@@ -26,7 +26,6 @@ from agentos.core.checkpoints.models import (
     VerificationStatus,
     trusted,
 )
-from agentos.core.checkpoints.observing import Observation
 from agentos.core.checkpoints.ports import Claim, StoredStep
 from agentos.errors import EvidenceDefinitionError, SnapshotError
 
@@ -124,11 +123,6 @@ def _loaded_result(stored: dict[str, Any]) -> EvidenceResult:
     stored["outcome"] = Outcome(stored["outcome"])
     stored["assurance"] = None if stored["assurance"] is None else Assurance(stored["assurance"])
     return trusted(EvidenceResult, **stored)
-
-
-def result_of(item: Evidence, seen: Observation) -> EvidenceResult:
-    """What an observation says about an item."""
-    return kind_of(item).result(item, seen, 0.0)
 
 
 def attach_results(pack: EvidencePack, data: bytes) -> None:

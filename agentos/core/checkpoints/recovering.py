@@ -28,9 +28,9 @@ from agentos.core.checkpoints.models import Checkpoint, EvidencePack
 from agentos.errors import CheckpointError, InvalidInputError
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.parts import Parts
     from agentos.core.checkpoints.ports import Registry
     from agentos.core.checkpoints.recovered import Recovery
-    from agentos.core.checkpoints.resuming import Parts
     from agentos.core.checkpoints.retention import Pruned
 
 

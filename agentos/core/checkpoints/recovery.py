@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from agentos.core.checkpoints import codec, policy, records
-from agentos.core.checkpoints.interrupted import Expected, Settling, fingerprint, settle
+from agentos.core.checkpoints import records
+from agentos.core.checkpoints.interrupted import Settling, settle
 from agentos.core.checkpoints.judging import Claimed, Finding, Judge, Judged
 from agentos.core.checkpoints.models import Evidence, EvidencePack, Outcome
 from agentos.core.checkpoints.observing import Seen, Surroundings
@@ -167,14 +167,8 @@ class Survey:
     def _settled(self, step: StoredStep) -> Settled:
         if step.expects is None:
             return Settled(step, *settle([], holds=False, rerunnable=step.rerunnable))
-        pack, around = records.decode_pack(step.expects), self._around(step)
-        looking = self._judge.looking
-        expected = [
-            Expected(looking.result(item, around), fingerprint(looking.observation(item, around)), before)
-            for item, before in zip(pack.evidence_list, codec.decode(step.baseline or b"")["items"], strict=True)
-        ]
-        holds = policy.holds(pack, [each.result.outcome for each in expected])
-        return Settled(step, *settle(expected, holds=holds, rerunnable=step.rerunnable))
+        around, baseline = self._around(step), step.baseline or b""
+        return Settled(step, *self._judge.looking.settled(step.expects, baseline, around, rerunnable=step.rerunnable))
 
     def _ends_by_steps(self, walk: Walk, candidate: StoredStep | None, settled: Sequence[Settled]) -> bool:
         """See the steps as they look from this candidate: whether one of them, uncertain or adopted, ends the walk."""

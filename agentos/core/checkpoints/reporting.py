@@ -31,7 +31,7 @@ from agentos.core.checkpoints.recovery import Settled, Survey, Walk
 from agentos.errors import StoreBusyError, StoreUnavailableError
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.resuming import Parts
+    from agentos.core.checkpoints.parts import Parts
 
 # A task that diverged everywhere may have thousands of reasons; a person reads a few of each.
 _MOST_REASONS = 8

@@ -8,55 +8,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from agentos._process import this_process
 from agentos._text import shown
-from agentos.core.checkpoints import codec, records, reporting
+from agentos.core.checkpoints import records, reporting
 from agentos.core.checkpoints.claiming import Claim, fence_lease
 from agentos.core.checkpoints.holders import described, is_running, living_holder, new_holder
-from agentos.core.checkpoints.judging import Judge
 from agentos.core.checkpoints.lease import Lease
-from agentos.core.checkpoints.looking import Looking
 from agentos.core.checkpoints.models import EvidencePack
-from agentos.core.checkpoints.observing import Surroundings
-from agentos.core.checkpoints.ports import Ending, Look, Registry, StoredStep
+from agentos.core.checkpoints.parts import Parts
+from agentos.core.checkpoints.ports import Ending, Look, StoredStep
 from agentos.core.checkpoints.recovered import Recovery, Verdict
-from agentos.core.checkpoints.recovery import CanPutBack, Survey, Walk
+from agentos.core.checkpoints.recovery import Survey, Walk
 from agentos.core.checkpoints.stored import Decision, StoredTask
-from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import LeaseLostError, NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
 
 _SHORTEST, _LONGEST = 0.02, 1.0
 _WAITS = frozenset({Verdict.BLOCKED, Verdict.HELD})
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What recovery needs of a manager."""
-
-    registry: Registry
-    verifier: EvidenceVerifier
-    around: Callable[[str | None, Callable[[], dict[str, Any] | None]], Surroundings]
-    moved: bool
-    db_path: str
-    created: bool
-    can_put_back: CanPutBack
-    # Makes what file evidence names durable, if it changed since then and that is promised.
-    sync_files: Callable[[EvidencePack, Surroundings, datetime], None]
-
-    def around_step(self, stored: StoredStep) -> Surroundings:
-        """From where what a step claims is looked at."""
-
-        def snapshot() -> dict[str, Any] | None:
-            found = self.registry.step(stored.step_id) if stored.checkpoint_id is None else None
-            found = found or self.registry.checkpoint(stored.checkpoint_id or "")
-            return None if found is None else codec.decode(found.snapshot)
-
-        return self.around(None if self.moved else stored.base_path, snapshot)
 
 
 @dataclass(slots=True)
@@ -85,17 +55,7 @@ def look(
     held = _held(parts, task, lease)
     if held is not None:
         return held
-    looking = Looking(parts.verifier, deadline)
-    judge = Judge(parts.registry, task_id, looking, parts.around_step)
-    survey = Survey(
-        parts.registry,
-        judge,
-        parts.around_step,
-        task,
-        moved=parts.moved,
-        checkpoint_type=checkpoint_type,
-        can_put_back=parts.can_put_back,
-    )
+    survey = parts.survey(task, checkpoint_type, deadline)
     open_steps = parts.registry.open_steps(task_id, snapshots=False)
     walk = survey.finished() if task.status == "completed" else survey.walk(open_steps)
     return Answer(reporting.report(parts, task_id, walk, survey), walk, task, survey)

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeVar
 from agentos.core.checkpoints.claiming import (
     Claim,
     Decision,
-    Lease,
     entered,
     fence_lease,
     fence_step,
@@ -24,6 +23,7 @@ from agentos.core.checkpoints.claiming import (
     may_take,
     released,
 )
+from agentos.core.checkpoints.lease import Lease
 from agentos.errors import LeaseLostError
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ import pytest
 
 from agentos.core.checkpoints import claiming
 from agentos.core.checkpoints.claiming import Claim, Decision
-from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.identifiers import check_ttl
+from agentos.core.checkpoints.lease import Lease
 from agentos.errors import InvalidInputError, LeaseLostError
 from tests.unit.checkpoints import claim_model
 from tests.unit.checkpoints.claim_model import Action, Rules, search
