@@ -133,7 +133,10 @@ class _Group:
     @property
     def is_lost(self) -> bool:
         """Whether it fails whatever is still to be looked at."""
-        best = [Outcome.VERIFIED if each is Outcome.NOT_RUN else each for each in self.outcomes]
+        outcomes = self.outcomes
+        if Outcome.FAILED not in outcomes:
+            return False
+        best = [Outcome.VERIFIED if each is Outcome.NOT_RUN else each for each in outcomes]
         return policy.left_verdict(self.claimed.pack, best) is Outcome.FAILED
 
     @property
