@@ -110,6 +110,8 @@ class Survey:
             walk.verdict = Verdict.UNCERTAIN if unsettled else Verdict.DIVERGED
         elif not self._ends_by_steps(walk, None, settled):
             walk.verdict = Verdict.FRESH
+            if self._task.origin:
+                walk.notes.append(f"it was started over after checkpoint number {self._task.origin}; everything before is kept")
         return walk
 
     def judged(self, candidate: StoredStep) -> Judged:

@@ -211,6 +211,7 @@ def test_restart_supersedes_all_and_keeps_all(manager: CheckpointManager, db: Pa
         manager.list_checkpoints("t"),
         manager.list_open_steps("t"),
     )
+    assert "it was started over after checkpoint number 2; everything before is kept" in manager.recover("t").explain()
     assert [2, 1] == [each.sequence_number for each in manager.list_checkpoints("t", include_superseded=True)]
     kept = manager.get_checkpoint(first.checkpoint_id)
     assert kept is not None
