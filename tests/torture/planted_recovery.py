@@ -11,6 +11,7 @@ from agentos import _process
 from agentos.core.checkpoints import CheckpointManager, claiming, holders, once, recovery
 from agentos.core.checkpoints.claiming import Decision
 from agentos.core.checkpoints.interrupted import Settling
+from agentos.core.checkpoints.recovery import Settled
 from agentos.store.registry.sqlite import holding
 
 
@@ -44,7 +45,8 @@ def _once_forgets() -> None:
 
 def _runs_again() -> None:
     """A step that must not run twice is retried as if it could."""
-    recovery.settle = lambda *_, **__: (Settling.RETRY, "")  # type: ignore[attr-defined]
+    assert callable(recovery.Survey._settled), "interrupted steps are settled elsewhere now"
+    recovery.Survey._settled = lambda _, step: Settled(step, Settling.RETRY, "")  # type: ignore[method-assign]
 
 
 def _unsynced_recovery() -> None:
