@@ -46,7 +46,7 @@ def _once_forgets() -> None:
 def _runs_again() -> None:
     """A step that must not run twice is retried as if it could."""
     assert callable(recovery.Survey._settled), "interrupted steps are settled elsewhere now"
-    recovery.Survey._settled = lambda _, step: Settled(step, Settling.RETRY, "")  # type: ignore[method-assign]
+    recovery.Survey._settled = lambda self, step: Settled(step, Settling.RETRY, "")  # type: ignore[method-assign]
 
 
 def _unsynced_recovery() -> None:
