@@ -32,15 +32,23 @@ __all__ = [
 ]
 
 
-def task(task_id: str, *, workspace: str | Path | None = None, db_path: str | Path = "store/registry.sqlite") -> Task:
+def task(
+    task_id: str,
+    *,
+    workspace: str | Path | None = None,
+    db_path: str | Path = "store/registry.sqlite",
+    ttl: float | None = None,
+) -> Task:
     """A handle to a task in the default registry, `store/registry.sqlite` below the current directory.
 
     Args:
         workspace: where its relative paths resolve (default: the current directory).
+        ttl: seconds after which another may take the task over from a holder that does not stir. Longer than your longest step;
+            needed where a holder cannot be seen, as in containers.
     """
     from agentos.wiring import open_task  # noqa: PLC0415 - opening a registry loads the rooms that importing a name does not
 
-    return open_task(task_id, workspace, db_path)
+    return open_task(task_id, workspace, db_path, ttl)
 
 
 def __getattr__(name: str) -> Any:

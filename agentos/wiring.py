@@ -58,11 +58,11 @@ def measured_file(path: str | Path, base_path: str | Path | None, description: s
     return capture_file(path, absolute(base_path), description)
 
 
-def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path) -> Task:
+def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path, ttl: float | None) -> Task:
     """A handle over a manager of its own."""
     from agentos.core.checkpoints.manager import CheckpointManager  # noqa: PLC0415 - the manager imports this module
 
-    return CheckpointManager(db_path).task(task_id, workspace=workspace)
+    return CheckpointManager(db_path).task(task_id, workspace=workspace, ttl=ttl)
 
 
 def _sync_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from agentos import _fork
 from agentos._text import shown
-from agentos.errors import ManagerClosedError, StoreBusyError, StoreReplacedError
+from agentos.errors import ManagerClosedError, StoreBusyError, StoreReplacedError, StoreUnavailableError
 from agentos.store import failures, opening, unsettled, waiting
 from agentos.store.watching import WatchedFiles
 
@@ -68,6 +68,7 @@ class Database:
         with self._exclusively():
             connection = self._open()
             try:
+                connection = self._settled_for_reading(connection)
                 # A reader waits only while another process recovers the log of one that was killed.
                 return waiting.patiently(lambda: _in_read_transaction(connection, work), self.path, self._lock_timeout)
             except failures.RAISED as error:
@@ -88,11 +89,7 @@ class Database:
         with self._exclusively():
             connection = self._connection or self._open()
             try:
-                if self._unsettled:
-                    self._start_new_log(connection)
-                    self._settle(connection)
-                    self._unsettled = False
-                    unsettled.remove(self.path)
+                self._settle_first(connection)
                 level = _FULL if synced or self._unsynced >= _MOST_UNSYNCED else _NORMAL
                 if level != self._synchronous:
                     self._set_synchronous(connection, level)
@@ -250,6 +247,22 @@ class Database:
         self._unsynced = 0 if self._synchronous == _FULL else self._unsynced + 1
         if self._files is None or not self._files.are_in_place():
             raise self._replaced()
+
+    def _settled_for_reading(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        try:
+            self._settle_first(connection)
+        except StoreUnavailableError as error:
+            # A disk that is full, or was made read-only, still has what was synced to it, and looking must remain possible.
+            _log.debug("not settled before a look: %s", error)
+        return self._open()
+
+    def _settle_first(self, connection: sqlite3.Connection) -> None:
+        """After a commit that may have been lost nothing is answered, nor written, before what can be read is durable."""
+        if self._unsettled:
+            self._start_new_log(connection)
+            self._settle(connection)
+            self._unsettled = False
+            unsettled.remove(self.path)
 
     def _settle(self, connection: sqlite3.Connection) -> None:
         self._set_synchronous(connection, _FULL)

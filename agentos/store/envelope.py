@@ -20,6 +20,8 @@ from agentos.store.strict_json import parse
 
 # base64 of the largest state, if zstd cannot make it any smaller, and the other fields.
 MAX_ENVELOPE = ((256 << 20) + (1 << 20)) // 3 * 4 + (64 << 10)
+# What every backend and every JSON reader can keep.
+LARGEST = 2**63 - 1
 _WANTED = {
     "version": "the integer 1",
     "run_id": "an id",
@@ -137,10 +139,10 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "version": lambda value: type(value) is int,
     "run_id": _is_id,
     "node_id": _is_id,
-    "sequence": lambda value: type(value) is int and value >= 0,
+    "sequence": lambda value: type(value) is int and 0 <= value <= LARGEST,
     "timestamp": _is_time,
     "state": lambda _: True,
-    "attempt": lambda value: type(value) is int and value >= 1,
+    "attempt": lambda value: type(value) is int and 1 <= value <= LARGEST,
     "prev_node_id": lambda value: value == "" or _is_id(value),
     "next_node": lambda value: value == "" or _is_id(value),
     "compressed": lambda value: type(value) is bool,

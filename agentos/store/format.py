@@ -148,7 +148,7 @@ def _check_place(
         if text != "":
             check_id(name, text)
     for name, number, least in (("sequence", sequence, 0), ("attempt", attempt, 1)):
-        if type(number) is not int or number < least:
-            raise InvalidInputError(f"{name} must be a whole number from {least}, found {shown(number, 60)}")
+        if type(number) is not int or not least <= number <= envelope.LARGEST:
+            raise InvalidInputError(f"{name} must be a whole number from {least} to 2^63 - 1, found {shown(number, 60)}")
     if type(compress) is not bool:
         raise InvalidInputError(f"compress must be True or False, found {shown(compress, 60)}")

@@ -21,7 +21,7 @@ def parse(data: bytes | str, depth: int = MAX_DEPTH) -> Any:
     """
     try:
         text = data if isinstance(data, str) else data.decode()
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_refuse_twice)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -39,6 +39,13 @@ def parse(data: bytes | str, depth: int = MAX_DEPTH) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not allowed")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{shown(text, 40)} is larger than any number here")
+    return number
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

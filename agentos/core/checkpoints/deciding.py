@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
-from agentos.core.checkpoints.holders import is_running, new_holder
+from agentos.core.checkpoints.holders import is_alive, is_running, new_holder
 from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.manager import CheckpointManager
 
 LANDED, NOT_LANDED = "landed", "not_landed"
+_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def refuse_unknown(registry: Registry, task_id: str) -> None:
 
 def resolve_step(parts: Parts, step_id: str, outcome: str, by: str, reason: str, lease: Lease | None) -> Checkpoint | None:
     """Settle an interrupted step; the checkpoint it became, if it did."""
-    if outcome not in (LANDED, NOT_LANDED):
+    if type(outcome) is not str or outcome not in (LANDED, NOT_LANDED):
         raise InvalidInputError(f"outcome must be {LANDED!r} or {NOT_LANDED!r}, found {shown(outcome, 60)}")
     step = _interrupted(parts, step_id, outcome)
     if step.state is not StepState.BEGUN:
@@ -82,7 +84,7 @@ def _interrupted(parts: Parts, step_id: str, outcome: str) -> StoredStep:
             f"step {step_id}: {step.state.value} already, so it cannot be called {outcome}",
             hint="get_step() shows how it ended",
         )
-    if is_running(step):
+    if is_running(step) and is_alive(step.runner):
         raise NotInterruptedError(f"step {step_id}: a living process is in the middle of it", hint="wait for it, or stop it")
     return step
 
@@ -114,6 +116,8 @@ def accept(
         packs = [(base, _taken_as_it_is(part, parts)) for base, part in _by_base(found).items()]
         taken = []
         for base, pack in packs:
+            # Changed long before this step began, and about to be believed: it must not be lost to a power cut.
+            parts.sync_files(pack, parts.around(base, lambda: None), _EVER)
             about = [claim.description for claim in pack.evidence_list] + pack.releases
             metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
             there = manager.at(base)
@@ -138,7 +142,7 @@ def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[Stor
     named = None if wanted is None else parts.registry.checkpoint(wanted)
     if head is None or named is None or named.task_id != task_id:
         raise CheckpointNotFoundError(
-            f"task {shown(task_id, 80)}: no checkpoint {shown(checkpoint_id, 80) if checkpoint_id else ''} to accept on",
+            f"task {shown(task_id, 80)}: no checkpoint{f' {shown(checkpoint_id, 80)}' if checkpoint_id else ''} to accept on",
             hint="restart(task_id, by=…, reason=…) starts over; list_checkpoints() shows what there is",
         )
     return head, named

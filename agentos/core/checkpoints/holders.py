@@ -37,7 +37,8 @@ def described(holder: str | None) -> str:
     if process is None:
         return shown(holder, 120)
     called = f" ({shown(name, 80)})" if name else ""
-    return f"process {process.pid} on {shown(process.host, 80)}{called}"
+    unseen = ", which cannot be seen from here," if _process.is_alive(process) is None else ""
+    return f"process {process.pid} on {shown(process.host, 80)}{called}{unseen}"
 
 
 def living_holder(task: StoredTask, mine: Lease | None) -> str | None:
@@ -50,13 +51,11 @@ def living_holder(task: StoredTask, mine: Lease | None) -> str | None:
 
 
 def is_running(step: StoredStep) -> bool:
-    """Whether another living process is in the middle of this step, without a claim that would say so.
+    """Whether another process may be in the middle of this step, without a claim that would say so.
 
-    A process that cannot be seen from here may be: it is another container's. Under this host's own name it is what a container
-    was before it was started again, and then it is gone.
+    What cannot be seen from here, in another container, may well be: doing it twice is worse than asking a person.
     """
-    here, process = _process.this_process(), _process.Process.parse(step.runner)
-    if step.error is not None or process is None or process == here:
+    process = _process.Process.parse(step.runner)
+    if step.error is not None or process is None or process == _process.this_process():
         return False
-    alive = _process.is_alive(process)
-    return process.host != here.host if alive is None else alive
+    return _process.is_alive(process) is not False

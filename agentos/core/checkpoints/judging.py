@@ -68,6 +68,8 @@ class Judge:
         self._task_id = task_id
         self._around = around
         self._claimed: dict[int, Claimed] = {}
+        # By the list that a group was made of: one that is the same in the next world is the same list.
+        self._groups: dict[int, _Group] = {}
 
     def claimed(self, sequence: int) -> Claimed:
         """The step of this number with its pack."""
@@ -87,16 +89,26 @@ class Judge:
         """Whether everything holds that must hold to stand there."""
         groups = world.groups
         self._load([sequence for sequence in groups if sequence not in self._claimed])
-        work = [_Group(self._claimed[sequence], entries) for sequence, entries in groups.items()]
-        for rank in sorted({cost for group in work for cost in group.costs}):
-            for group in work:
-                group.look(self.looking, rank)
-            if not completely and any(group.is_lost for group in work):
-                break
+        work = [self._group(sequence, entries) for sequence, entries in groups.items()]
+        if completely or not any(group.is_lost for group in work):
+            self._look(work, completely=completely)
         for group in work:
             # What must hold at every resume stops the walk, so it is looked at even where all is lost.
             group.look_at_task_claims(self.looking)
         return _judged(work)
+
+    def _group(self, sequence: int, entries: list[Entry]) -> _Group:
+        found = self._groups.get(id(entries))
+        if found is None or found.entries is not entries:
+            found = self._groups[id(entries)] = _Group(self._claimed[sequence], entries)
+        return found
+
+    def _look(self, work: list[_Group], *, completely: bool) -> None:
+        for rank in sorted({cost for group in work for cost in group.costs}):
+            for group in work:
+                group.look(self.looking, rank)
+            if not completely and any(group.is_lost for group in work):
+                return
 
     def _load(self, sequences: Sequence[int]) -> None:
         for stored in self._registry.numbered(self._task_id, sequences):
@@ -118,7 +130,7 @@ class _Group:
 
     def look(self, looking: Looking, rank: int) -> None:
         for number, cost in enumerate(self.costs):
-            if cost == rank:
+            if cost == rank and self.results[number] is None:
                 self.results[number] = looking.result(self.items[number], self.claimed.around)
 
     def look_at_task_claims(self, looking: Looking) -> None:

@@ -57,6 +57,11 @@ class Looking:
             found = self._seen[what] = self._look(evidence, around)
         return found
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return self._until is not None and time.monotonic() >= self._until
+
     def settled(self, expects: bytes, baseline: bytes, around: Surroundings, *, rerunnable: bool) -> tuple[Settling, str]:
         """What becomes of something that was interrupted, by what it was to leave behind and what was there before."""
         pack = records.decode_pack(expects)

@@ -374,7 +374,7 @@ class CheckpointManager(RecoveryCalls):
         pack = records.decode_pack(stored.pack or b"")
         around = self._around(None if self._moved else stored.base_path, codec.decode(stored.snapshot))
         outcome, look = self._look(pack, around)
-        self._registry.record_look(stored.step_id, stored.verifications, look)
+        self._registry.record_look(stored.step_id, stored.last_verified_at, look)
         return outcome, pack, around
 
     def _existing(self, checkpoint_id: str) -> StoredStep:

@@ -160,7 +160,7 @@ class Evidence:
     verification_status: VerificationStatus = VerificationStatus.PENDING
     verification_error: str | None = None
     verified_at: datetime | None = None
-    result: EvidenceResult | None = None
+    result: EvidenceResult | None = field(default=None, kw_only=True)
 
     def record(self, result: EvidenceResult, at: datetime) -> None:
         """Take over what a look at the world gave."""
@@ -218,7 +218,7 @@ class EvidencePack:
     require_all: _Flag = True
     allow_partial: _Flag = False
     min_verified: _Count = 0
-    releases: list[_Subject] = field(default_factory=list)
+    releases: list[_Subject] = field(default_factory=list, kw_only=True)
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Append one item.
@@ -302,11 +302,11 @@ class Checkpoint:
     created_at: datetime | None = None
     verified: bool = False
     last_verified_at: datetime | None = None
-    step_id: str = ""
-    base_path: str | None = None
-    superseded_by: str | None = None
+    step_id: str = field(default="", kw_only=True)
+    base_path: str | None = field(default=None, kw_only=True)
+    superseded_by: str | None = field(default=None, kw_only=True)
     # Its step was interrupted, and recovery found its effect in place.
-    adopted: bool = False
+    adopted: bool = field(default=False, kw_only=True)
 
     def snapshot_as(self, model: type[T]) -> T:
         """The snapshot as the pydantic model or dataclass it was made from.

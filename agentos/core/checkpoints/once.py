@@ -31,6 +31,7 @@ from agentos.errors import (
     OnceConflictError,
     OncePendingError,
     SnapshotError,
+    StoreError,
 )
 
 LANDED, NOT_LANDED = "landed", "not_landed"
@@ -120,7 +121,15 @@ def _call(parts: Parts, call: StoredCall, fn: Callable[[], Any]) -> Any:
             key=call.key,
         )
     done = replace(call, state=_DONE, result=_encoded(parts, call, result), runner=None)
-    if not parts.registry.end_once(done, runner):  # (3)
+    try:
+        stored = parts.registry.end_once(done, runner)  # (3)
+    except StoreError as error:
+        raise OncePendingError(
+            f"key {shown(call.key, 80)}: it was done, and what came of it could not be stored: {error.message}",
+            hint=f"resolve_once({call.key!r}, 'landed', result=…) settles it; calling it again will not do it twice",
+            key=call.key,
+        ) from error
+    if not stored:
         raise OncePendingError(
             f"key {shown(call.key, 80)}: done, but somebody settled it meanwhile, and what came of it is not stored",
             hint="look at what was settled: it may be done twice",
@@ -149,7 +158,11 @@ def _settle(parts: Parts, there: StoredCall, fn: Callable[[], Any]) -> Any:
     if _is_under_way(there):
         raise OncePendingError(
             f"key {shown(there.key, 80)}: {described(there.runner)} is doing it since {there.created_at}",
-            hint="wait for it and ask again",
+            hint=(
+                "wait for it and ask again"
+                if is_alive(there.runner)
+                else f"if that container is gone: find out whether it happened, then resolve_once({there.key!r}, …)"
+            ),
             key=there.key,
             running=True,
         )
@@ -194,14 +207,15 @@ def _seen(parts: Parts, call: StoredCall) -> tuple[Settling, str]:
 
 def resolve(parts: Parts, key: str, outcome: str, result: Any) -> None:
     """A person's word on a pending call."""
-    if outcome not in (LANDED, NOT_LANDED):
+    if type(outcome) is not str or outcome not in (LANDED, NOT_LANDED):
         raise InvalidInputError(f"outcome must be {LANDED!r} or {NOT_LANDED!r}, found {shown(outcome, 60)}")
     there = parts.registry.once(key)
     if there is None:
         raise NotInterruptedError(f"key {shown(key, 80)}: nothing was begun under it", hint="once() begins it")
     if there.state == _DONE and outcome == LANDED:
         return
-    if there.state == _DONE or _is_under_way(there):
+    # A person may speak for what cannot be seen from here, but not for what is seen to go on.
+    if there.state == _DONE or (_is_under_way(there) and is_alive(there.runner)):
         state = "done" if there.state == _DONE else f"under way in {described(there.runner)}"
         raise NotInterruptedError(
             f"key {shown(key, 80)}: {state}, so it cannot be called {outcome}", hint="nothing was changed"

@@ -172,8 +172,8 @@ class Registry(Protocol):
     ) -> list[StoredStep]:
         """Checkpoints of the task, newest first."""
 
-    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True, proves: bool = False) -> None:
-        """Append a verification; it decides the flag only if none was recorded since `seen` of them had been.
+    def record_look(self, step_id: str, seen: str | None, look: Look, *, decides: bool = True, proves: bool = False) -> None:
+        """Append a verification; it decides the flag only if no other one did since `seen`, when the last one had.
 
         Args:
             proves: the world of the checkpoint was measured to hold: from now on it counts as verified at least once.
@@ -220,6 +220,13 @@ class Registry(Protocol):
 
         Raises:
             TaskHeldError: another living holder has it.
+        """
+
+    def free(self, task_id: str, decision: Decision) -> bool:
+        """End the claim of a holder that is not seen to live; False if nobody has the task.
+
+        Raises:
+            TaskHeldError: the holder lives.
         """
 
     def release(self, lease: Lease) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from agentos._text import shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.kinds import as_claimed, kind_of
 from agentos.core.checkpoints.kinds.kind import RELEASE, lifetime_of
@@ -143,8 +144,14 @@ def claims_of(pack: EvidencePack, base_path: str) -> tuple[Claim, ...]:
     for number, item in enumerate(pack.evidence_list):
         kind = kind_of(item)
         claims.append(Claim(kind.subject(item, base_path), number, lifetime_of(item, kind.lifetime).value))
+    claimed = {claim.subject for claim in claims} if pack.releases else set()
     for number, subject in enumerate(pack.releases, len(claims)):
-        claims.append(Claim(as_claimed(subject, base_path), number, RELEASE))
+        spelled = as_claimed(subject, base_path)
+        if spelled in claimed:
+            raise EvidenceDefinitionError(
+                f"EvidencePack.releases: {shown(spelled, 120)} is claimed in the same pack", hint="claim it, or let go of it"
+            )
+        claims.append(Claim(spelled, number, RELEASE))
     return tuple(claims)
 
 

@@ -69,6 +69,7 @@ class RecoveryCalls:
 
         Raises:
             NotSafeToResumeError: no state can be proven; its `recovery` says what differs and what can be done.
+            EvidenceUnavailableError: what was found could not be made durable; nothing was decided.
         """
         resuming = _lazily("resuming")
         wanted = self._wanted(task_id, default, repair=repair)
@@ -185,6 +186,19 @@ class RecoveryCalls:
         name = _lazily("holders").new_holder(check_optional_id("holder", holder))
         return self._registry.claim(check_id("task_id", task_id), name, check_ttl(ttl))
 
+    def free_task(self, task_id: str, *, by: str, reason: str) -> bool:
+        """Take a task from a holder that cannot be seen from here, on a person's word that it is gone; False if nobody has it.
+
+        For a holder in another container, whose claim has no `ttl`. Whatever that holder still does changes nothing any more.
+
+        Raises:
+            TaskHeldError: the holder is seen to live: stop it first.
+        """
+        decision = _lazily("resuming").decision(
+            check_words("by", by), "free", check_id("task_id", task_id), check_words("reason", reason)
+        )
+        return self._registry.free(task_id, decision)
+
     def release_task(self, lease: Lease) -> bool:
         """Let go of the task; False if somebody else has it by now."""
         checked = check_lease(lease)
@@ -282,8 +296,14 @@ def _lazily(name: str) -> Any:
 
 
 def _seconds(name: str, value: Any) -> float | None:
-    if value is None or (type(value) in {int, float} and 0 <= value < float("inf")):
-        return None if value is None else float(value)
+    if value is None:
+        return None
+    try:
+        seconds = float(value) if type(value) in {int, float} else -1.0
+    except OverflowError:
+        seconds = -1.0
+    if 0 <= seconds < float("inf"):
+        return seconds
     raise InvalidInputError(f"{name} must be a number of seconds from 0 or None, found {shown(value, 60)}")
 
 

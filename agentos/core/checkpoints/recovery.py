@@ -93,6 +93,10 @@ class Survey:
         walk = Walk()
         settled = [self._settled(step) for step in open_steps]  # (1)
         for candidate in self._live():
+            if walk.rejected and self._judge.looking.is_over:
+                walk.verdict = Verdict.BLOCKED
+                walk.notes.append(f"the deadline was over before checkpoint number {candidate.sequence} was looked at")
+                return walk
             # A deleted checkpoint cannot be resumed from, and what it did was done all the same.
             if candidate.live and self._stops_at(walk, candidate, settled):
                 self._list_leftovers(walk)
@@ -265,9 +269,13 @@ class Survey:
 
     def _is_there(self, entry: Entry) -> bool:
         claimed = self._judge.claimed(entry.sequence)
-        if not entry.subject.startswith("file:") or entry.item >= len(claimed.pack.evidence_list):
+        if entry.item >= len(claimed.pack.evidence_list):
             return False
-        seen = self._judge.looking.observation(claimed.pack.evidence_list[entry.item], claimed.around)
+        item = claimed.pack.evidence_list[entry.item]
+        if not entry.subject.startswith("file:"):
+            # Nothing else has content that could have changed and still be there: a row is there if it is as claimed.
+            return entry.subject.startswith("row:") and self._fits(item, claimed.around)
+        seen = self._judge.looking.observation(item, claimed.around)
         return isinstance(seen, Seen) and bool(seen.facts.get("exists"))
 
 

@@ -5,7 +5,7 @@ Reads what the report needs, one snapshot at the most, and records the looks tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints import codec, policy, records
-from agentos.core.checkpoints.holders import described, new_holder
+from agentos.core.checkpoints.holders import described, is_alive, new_holder
 from agentos.core.checkpoints.judging import Finding, Judged
 from agentos.core.checkpoints.models import EvidencePack, Outcome
 from agentos.core.checkpoints.ports import Look, StoredStep
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # A task that diverged everywhere may have thousands of reasons; a person reads a few of each.
 _MOST_REASONS = 8
+_MOST_EXPLAINED = 32
 
 _OPTIONS = {
     Verdict.FRESH: ("resume(task_id, default)",),
@@ -86,7 +87,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
     )
 
 
-def held(parts: Parts, task_id: str, holder: str, running: Iterable[StoredStep]) -> Recovery:
+def held(parts: Parts, task_id: str, holder: str, since: str | None, running: Sequence[StoredStep]) -> Recovery:
     """The report on a task that another living process has: the world was not looked at."""
     steps = tuple(
         Interrupted(
@@ -101,7 +102,12 @@ def held(parts: Parts, task_id: str, holder: str, running: Iterable[StoredStep])
         for step in running
     )
     options = _OPTIONS[Verdict.HELD]
-    return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, holder, ())
+    if is_alive(holder) is None:
+        # A person may know what cannot be seen from here.
+        gone = [f"abandon_step({step.step_id!r})" for step in running] or ["free_task(task_id, by=…, reason=…)"]
+        options += tuple(f"{call}, if that process is gone" for call in gone)
+    who = f"{described(holder)}, since {since},"
+    return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, who, ())
 
 
 def with_checkpoint(recovery: Recovery, stored: StoredStep) -> Recovery:
@@ -144,19 +150,21 @@ def _recorded_by(finding: Finding, walk: Walk, survey: Survey) -> str | None:
 
 
 def _rejected(walk: Walk, survey: Survey | None) -> Iterable[Rejected]:
-    for stored, reasons, judged in walk.rejected:
-        said = [*reasons, *([] if judged is None or survey is None else _reasons(judged, walk, survey))]
+    for place, (stored, reasons, judged) in enumerate(walk.rejected):
+        # Who recorded what is asked for the newest few: nobody reads thousands of answers, and each takes a search.
+        asked = survey if place < _MOST_EXPLAINED else None
+        said = [*reasons, *([] if judged is None else _reasons(judged, walk, asked))]
         yield Rejected(stored.checkpoint_id or "", stored.sequence or 0, tuple(said))
 
 
-def _reasons(judged: Judged, walk: Walk, survey: Survey) -> list[str]:
+def _reasons(judged: Judged, walk: Walk, survey: Survey | None) -> list[str]:
     if judged.empty:
         return ["nothing that it stands on can be measured now: no claim of it lasts"]
     if not judged.findings:
         return ["nothing that it stands on was measured: all of it is only declared"]
     said = []
     for finding in judged.findings[:_MOST_REASONS]:
-        who = origin(_recorded_by(finding, walk, survey))
+        who = "" if survey is None else origin(_recorded_by(finding, walk, survey))
         said.append(f"{finding.result.message}; {who}" if who else finding.result.message)
     if len(judged.findings) > _MOST_REASONS:
         said.append(f"and {len(judged.findings) - _MOST_REASONS} more")
@@ -183,6 +191,8 @@ def _options(walk: Walk) -> Iterable[str]:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]
         for step_id in uncertain:
             yield f"resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
+        if walk.head is not None:
+            yield "put back what differs and call recover(task_id) again"
         if walk.head is not None and not uncertain:
             yield "accept(task_id, by=…, reason=…)"
         yield "restart(task_id, by=…, reason=…)"
@@ -198,7 +208,7 @@ def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:
     for stored, judged in looked:
         look = _look(survey.seen(stored), judged.outcome)
         try:
-            parts.registry.record_look(stored.step_id, stored.verifications, look, decides=False)
+            parts.registry.record_look(stored.step_id, stored.last_verified_at, look, decides=False)
         except (StoreUnavailableError, StoreBusyError) as error:
             # What was measured is true all the same, and at three in the morning the disk is full.
             warn("checkpoints", "the look at step %s could not be recorded: %s", stored.step_id, shown(str(error)))
@@ -210,10 +220,8 @@ def prove(parts: Parts, survey: Survey, stored: StoredStep) -> None:
     outcome = policy.verdict(
         pack, [Outcome.NOT_RUN if item.result is None else item.result.outcome for item in pack.evidence_list]
     )
-    now = parts.registry.step(stored.step_id)
-    seen = stored.verifications if now is None else now.verifications
     decides = outcome is Outcome.VERIFIED
-    parts.registry.record_look(stored.step_id, seen, _look(pack, outcome), decides=decides, proves=True)
+    parts.registry.record_look(stored.step_id, stored.last_verified_at, _look(pack, outcome), decides=decides, proves=True)
 
 
 def _look(pack: EvidencePack, outcome: Outcome) -> Look:

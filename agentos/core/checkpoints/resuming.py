@@ -15,7 +15,7 @@ from agentos._process import this_process
 from agentos._text import shown
 from agentos.core.checkpoints import records, reporting
 from agentos.core.checkpoints.claiming import Claim, fence_lease
-from agentos.core.checkpoints.holders import described, is_running, living_holder, new_holder
+from agentos.core.checkpoints.holders import is_running, living_holder, new_holder
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.parts import Parts
@@ -68,10 +68,9 @@ def _held(parts: Parts, task: StoredTask, lease: Lease | None) -> Answer | None:
     running = [step for step in running if is_running(step)]
     if holder is None and not running:
         return None
-    walk = Walk(Verdict.HELD)
-    who = described(holder or running[0].runner)
     since = task.since if holder is not None else running[0].begun_at
-    return Answer(reporting.held(parts, task.task_id, f"{who}, since {since},", running), walk, task)
+    report = reporting.held(parts, task.task_id, holder or running[0].runner, since, running)
+    return Answer(report, Walk(Verdict.HELD), task)
 
 
 def resume(
@@ -134,8 +133,7 @@ def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl
     except TaskHeldError as refusal:
         # Not looked at again: whoever let go of it since is no reason to go on without a claim.
         told = refusal.diagnostics()
-        who = f"{described(told['holder'])}, since {told['since']},"
-        return Answer(reporting.held(parts, task_id, who, ()), Walk(Verdict.HELD), task)
+        return Answer(reporting.held(parts, task_id, told["holder"], told["since"], ()), Walk(Verdict.HELD), task)
     kept = False
     try:
         if lease is not None and not keep:

@@ -74,8 +74,11 @@ def _blocked(recovery: Recovery) -> str:
 def _finished(recovery: Recovery) -> str:
     if recovery.checkpoint is None:
         return "the task was finished without a checkpoint"
-    holds = f"{len(recovery.differences)} of its claims do not hold now" if recovery.differences else "its world still holds"
-    return f"the task was finished at {_standing(recovery)}; {holds}"
+    differ = sum(each.outcome != "error" for each in recovery.differences)
+    unseen = len(recovery.differences) - differ
+    said = [f"{differ} of its claims do not hold now"] if differ else []
+    said += [f"{unseen} of its claims could not be checked"] if unseen else []
+    return f"the task was finished at {_standing(recovery)}; {', '.join(said) or 'its world still holds'}"
 
 
 _ANSWERS = {

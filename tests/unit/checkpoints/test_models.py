@@ -61,7 +61,12 @@ SUBJECTS = st.builds(
     "{}:{}".format, st.sampled_from(SUBJECT_KINDS), st.text(min_size=1, max_size=9).map(lambda s: s.replace("\0", "0"))
 )
 PACKS = st.builds(
-    EvidencePack, st.lists(CLAIMS, max_size=3), st.booleans(), st.booleans(), st.integers(0, 9), st.lists(SUBJECTS, max_size=2)
+    EvidencePack,
+    st.lists(CLAIMS, max_size=3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 9),
+    releases=st.lists(SUBJECTS, max_size=2),
 )
 CHECKPOINTS = st.builds(
     Checkpoint,

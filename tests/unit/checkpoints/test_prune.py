@@ -310,7 +310,8 @@ def test_what_a_moved_workspace_let_go_of_does_not_come_back(db: Path, tmp_path:
     old.rename(new)
     with CheckpointManager(db, new) as manager:
         if how == "release":
-            committed(manager, EvidencePack(content("x", "1").evidence_list, releases=["file:x"]))
+            (new / "y").write_text("1")
+            committed(manager, EvidencePack(content("y", "1").evidence_list, releases=["file:x"]))
         else:
             committed(manager, lasting(content("x", "1"), "step"))
         wrote(manager, "a", "1")

@@ -51,6 +51,20 @@ def give_back(task: TaskRow, lease: Lease) -> bool:
     return claim is not None
 
 
+def free(task: TaskRow) -> bool:
+    """End the claim of a holder that is not seen to live; False if nobody has the task; the caller stores the row.
+
+    Raises:
+        TaskHeldError: the holder lives.
+    """
+    if task.claim_holder is None:
+        return False
+    if is_alive(task.claim_holder):
+        raise held(task)
+    clear(task, Claim(None, task.claim_token + 1, task_id=task.task_id))
+    return True
+
+
 def admit(task: TaskRow, lease: Lease | None) -> bool:
     """Let a write in; whether the row changed for it, and has to be stored.
 
@@ -139,7 +153,11 @@ def held(task: TaskRow) -> TaskHeldError:
     since = f" since {task.claim_since}" if task.claim_since else ""
     return TaskHeldError(
         f"task {shown(task.task_id, 80)}: held by {described(task.claim_holder)}{since}",
-        hint="wait for it, or stop it: a claim ends with its process; resume(wait=seconds) waits",
+        hint=(
+            "wait for it, or stop it: a claim ends with its process; resume(wait=seconds) waits"
+            if is_alive(task.claim_holder)
+            else "it cannot be seen from here: wait for its ttl, or free_task(task_id, by=…, reason=…) once it is gone"
+        ),
         task_id=task.task_id,
         holder=task.claim_holder,
         since=task.claim_since,

@@ -9,13 +9,14 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
 from agentos.core.checkpoints.ports import StoredStep
 from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
 from agentos.core.checkpoints.world import Entry
-from agentos.errors import CheckpointNotFoundError, StepNotFoundError
+from agentos.errors import CheckpointNotFoundError, StepNotFoundError, StoreBusyError
 from agentos.store.database import Database
 from agentos.store.durability import Durability
 from agentos.store.registry.sqlite import claimed, decided, holding, keys, pruning, timeline
@@ -122,6 +123,17 @@ class RecoveryMethods:
 
         return self._database.write(work, synced=self._durability.syncs_commit)
 
+    def free(self, task_id: str, decision: Decision) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            tables = Tables(connection)
+            task = tables.task(task_id)
+            if task is None or not holding.free(task):
+                return False
+            decided.append(tables, task_id, decision)
+            return tables.update_task(task)
+
+        return self._database.write(work, synced=self._durability.syncs_commit)
+
     def release(self, lease: Lease) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
             tables = Tables(connection)
@@ -179,7 +191,11 @@ class RecoveryMethods:
             for name, count in counts.items():
                 total[name] += count
         if any(total.values()) and not dry_run:
-            self._database.give_back()
+            try:
+                self._database.give_back()
+            except StoreBusyError as error:
+                # What was to go is gone; its space is used again, or given back by the next one.
+                warn("store", "pruned, but the space could not be given back: %s", shown(error.message))
         return {**total, "bytes_freed": max(0, size - self._database.size())}
 
     def _pruned(self, task_id: str, keep_verified: int, before: str | None, *, dry_run: bool) -> dict[str, int]:

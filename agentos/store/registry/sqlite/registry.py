@@ -174,7 +174,7 @@ class SQLiteRegistry(RecoveryMethods):
 
         return self._database.read(work)
 
-    def record_look(self, step_id: str, seen: int, look: Look, *, decides: bool = True, proves: bool = False) -> None:
+    def record_look(self, step_id: str, seen: str | None, look: Look, *, decides: bool = True, proves: bool = False) -> None:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
             row = existing(tables.step(step_id), step_id)

@@ -110,9 +110,12 @@ def newest_first(tables: Tables, task_id: str) -> Iterator[StepRow]:
     return iter(()) if task is None else tables.down_from(task, task.sequence)
 
 
-def record_look(tables: Tables, row: StepRow, seen: int, look: Look, *, decides: bool, proves: bool) -> None:
-    """Append a verification. A slower one never overwrites a newer one, and "could not check" never moves the flag."""
-    counted = decides and row.verifications == seen
+def record_look(tables: Tables, row: StepRow, seen: str | None, look: Look, *, decides: bool, proves: bool) -> None:
+    """Append a verification. A slower one never overwrites a newer one, and "could not check" never moves the flag.
+
+    A look in between that decided nothing does not keep this one from deciding.
+    """
+    counted = decides and row.last_verified_at == seen
     row.verifications += 1
     tables.insert_verification(row.step_id, row.verifications, look, counted=counted)
     if counted:
