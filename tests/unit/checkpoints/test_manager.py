@@ -756,3 +756,31 @@ def test_evidence_given_to_commit_carries_the_answer(manager: CheckpointManager)
     commit(manager, pack=pack)
     assert pack.evidence_list[0].verified
     assert pack.is_verified()
+
+
+@pytest.mark.parametrize("between", ["recover", "error"])
+def test_a_look_that_decides_nothing_does_not_keep_a_failing_one_from_clearing_the_flag(
+    manager: CheckpointManager, db: Path, work: Path, monkeypatch, between: str
+):
+    """While one process finds a difference, another looks without a judgement: the flag is cleared all the same."""
+    (work / "out.txt").write_text("1")
+    checkpoint = commit(manager, pack=exists("out.txt"))
+    (work / "out.txt").unlink()
+    judge = manager.verifier.judge_pack
+
+    def judged_while_another_looks(*args, **kwargs):
+        outcome = judge(*args, **kwargs)
+        with CheckpointManager(db, base_path=work if between == "recover" else work / "unmounted") as other:
+            other.recover("t") if between == "recover" else other.verify_checkpoint(checkpoint.checkpoint_id)
+        return outcome
+
+    monkeypatch.setattr(manager.verifier, "judge_pack", judged_while_another_looks)
+    assert not manager.verify_checkpoint(checkpoint.checkpoint_id)
+    assert not manager.get_checkpoint(checkpoint.checkpoint_id).verified
+    assert manager.get_last_verified_checkpoint("t") is None
+
+
+def test_what_is_beyond_the_contract_is_keyword_only():
+    """A positional argument too many is refused, never taken for a field of ours."""
+    with pytest.raises(CheckpointError, match="releases"):
+        EvidencePack([], True, False, 0, ["file:x"])  # type: ignore[call-arg]

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import re
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -737,3 +739,31 @@ def test_a_damaged_index_of_claims_is_reported_and_never_folded(manager: Checkpo
     for ask in (lambda: manager.recover("t"), lambda: manager.resume("t", {}), manager.prune):
         with pytest.raises(StoreCorruptError):
             ask()
+
+
+def test_the_deadline_ends_a_long_walk(manager: CheckpointManager, work: Path, monkeypatch):
+    """Once it is over no further checkpoint is judged: blocked, and where it stopped."""
+    for turn in range(5):
+        wrote(manager, f"{turn}", "1")
+        (work / f"{turn}").write_text("x")
+    monkeypatch.setattr("agentos.core.checkpoints.looking.Looking.is_over", property(lambda self: True))
+    found = manager.recover("t", deadline=60)
+    assert (Verdict.BLOCKED, [5]) == (found.verdict, [each.sequence for each in found.rejected])
+    assert "the deadline was over before checkpoint number 4 was looked at" in found.explain()
+
+
+def test_a_row_that_a_rejected_step_left_is_listed(manager: CheckpointManager, work: Path):
+    """What is left behind is not only files."""
+    with closing(sqlite3.connect(work / "app.db")) as database:
+        database.execute("create table jobs (id, state)")
+        database.execute("insert into jobs values (1, 'done')")
+        database.commit()
+    wrote(manager, "a", "1")
+    (work / "b").write_text("1")
+    pack = content("b", "1")
+    pack.add_evidence(row({"id": 1}, {"state": "done"}, "jobs", db_path="app.db").evidence_list[0])
+    committed(manager, pack)
+    (work / "b").unlink()
+    found = manager.recover("t")
+    assert (1, 1) == (found.checkpoint.sequence_number, len(found.leftovers))
+    assert found.leftovers[0].subject.startswith("row:app.db#jobs?")

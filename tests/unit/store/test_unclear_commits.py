@@ -3,6 +3,7 @@
 The faults are real: the recorder makes the system calls of a process fail, and power cuts are made from its tape.
 """
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -189,3 +190,44 @@ def test_the_programs_of_this_file_work_without_faults(tmp_path: Path):
     """By hand, without a recorder, the worker acknowledges what it does on standard output."""
     (tmp_path / "out.txt").write_text("one")
     assert ["1", "2", "3", "4", "5", "6"] == [line for line in run(HONEST, tmp_path, "full").split() if line.isdigit()]
+
+
+READS = """
+import os, sys
+from agentos import CheckpointManager
+from agentos.errors import OutcomeUnknownError
+from agentos.store import unsettled
+from tests.faults.channel import Fault, arm, disarm
+from tests.support import exists
+folder = sys.argv[1]
+manager = CheckpointManager(os.path.join(folder, "registry.sqlite"), folder)
+step = manager.begin_step("t", "tool_executed", {})
+mend = unsettled.mend_log
+def broken(path):
+    raise OSError(5, "the disk stays broken")
+unsettled.mend_log = broken
+arm(Fault.parse("fdatasync:1:EIO"))
+try:
+    manager.commit_step(step, exists("out.txt"))
+except OutcomeUnknownError:
+    disarm()
+for read, what in ((manager.list_checkpoints, "t"), (manager.get_last_verified_checkpoint, "t"), (manager.get_step, step)):
+    try:
+        print("answered", read(what))
+    except OutcomeUnknownError:
+        print("unknown")
+unsettled.mend_log = mend
+print(len(manager.list_checkpoints("t")) in (0, 1))
+"""
+
+
+def test_nothing_is_answered_before_an_unclear_commit_is_settled(recorder: Recorder, tmp_path: Path):
+    """A disk that stays broken: reads say so too, and do not serve what the next power cut takes."""
+    (tmp_path / "out.txt").write_text("x")
+    directory = tmp_path / "run"
+    directory.mkdir()
+    (directory / "out.txt").write_text("x")
+    tape, acks = tmp_path / "tape", tmp_path / "acks"
+    env = recorder.environment(directory, tape, acks)
+    ended = subprocess.run([sys.executable, "-c", READS, str(directory)], env=env, capture_output=True, text=True, check=False)
+    assert ("unknown\n" * 3 + "True\n", "") == (ended.stdout, ended.stderr)
