@@ -38,22 +38,25 @@ _MOST_REASONS = 8
 _MOST_EXPLAINED = 32
 
 _OPTIONS = {
-    Verdict.FRESH: ("resume(task_id, default)",),
-    Verdict.RESUME: ("resume(task_id, default)",),
+    Verdict.FRESH: ("manager.resume({task}, default)",),
+    Verdict.RESUME: ("manager.resume({task}, default)",),
     Verdict.REPAIR: (
-        "resume(task_id, default, repair=True)",
-        "accept(task_id, by=…, reason=…)",
-        "restart(task_id, by=…, reason=…)",
+        "manager.resume({task}, default, repair=True)",
+        "manager.accept({task}, by=…, reason=…)",
+        "manager.restart({task}, by=…, reason=…)",
     ),
     Verdict.DIVERGED: (
-        "put back what differs and call recover(task_id) again",
-        "accept(task_id, by=…, reason=…)",
-        "restart(task_id, by=…, reason=…)",
+        "put back what differs and call manager.recover({task}) again",
+        "manager.accept({task}, by=…, reason=…)",
+        "manager.restart({task}, by=…, reason=…)",
     ),
     Verdict.UNCERTAIN: (),
-    Verdict.BLOCKED: ("mend what stands in the way and call recover(task_id) again", "resume(task_id, default, wait=seconds)"),
-    Verdict.HELD: ("resume(task_id, default, wait=seconds)", "stop the process that holds it"),
-    Verdict.FINISHED: ("reopen(task_id, by=…, reason=…)",),
+    Verdict.BLOCKED: (
+        "mend what stands in the way and call manager.recover({task}) again",
+        "manager.resume({task}, default, wait=seconds)",
+    ),
+    Verdict.HELD: ("manager.resume({task}, default, wait=seconds)", "stop the process that holds it"),
+    Verdict.FINISHED: ("manager.reopen({task}, by=…, reason=…)",),
 }
 
 
@@ -79,7 +82,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         rejected=tuple(_rejected(walk, survey)),
         leftovers=tuple(_leftovers(walk, survey)),
         interrupted=tuple(map(_interrupted, walk.interrupted)),
-        options=tuple(_options(walk)),
+        options=_typed(_options(walk), task_id),
         registry=parts.db_path,
         created=parts.created,
         holder=None,
@@ -104,9 +107,10 @@ def held(parts: Parts, task_id: str, holder: str, since: str | None, running: Se
     options = _OPTIONS[Verdict.HELD]
     if is_alive(holder) is None:
         # A person may know what cannot be seen from here.
-        gone = [f"abandon_step({step.step_id!r})" for step in running] or ["free_task(task_id, by=…, reason=…)"]
+        gone = [f"manager.abandon_step({step.step_id!r})" for step in running] or ["manager.free_task({task}, by=…, reason=…)"]
         options += tuple(f"{call}, if that process is gone" for call in gone)
     who = f"{described(holder)}, since {since},"
+    options = _typed(options, task_id)
     return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, who, ())
 
 
@@ -190,12 +194,17 @@ def _options(walk: Walk) -> Iterable[str]:
     if walk.verdict is Verdict.UNCERTAIN:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]
         for step_id in uncertain:
-            yield f"resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
+            yield f"manager.resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
         if walk.head is not None:
-            yield "put back what differs and call recover(task_id) again"
+            yield "put back what differs and call manager.recover({task}) again"
         if walk.head is not None and not uncertain:
-            yield "accept(task_id, by=…, reason=…)"
-        yield "restart(task_id, by=…, reason=…)"
+            yield "manager.accept({task}, by=…, reason=…)"
+        yield "manager.restart({task}, by=…, reason=…)"
+
+
+def _typed(options: Iterable[str], task_id: str) -> tuple[str, ...]:
+    """The calls as they are typed, for this task."""
+    return tuple(option.replace("{task}", shown(repr(task_id), 120)) for option in options)
 
 
 def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:

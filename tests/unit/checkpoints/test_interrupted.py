@@ -171,7 +171,7 @@ def test_what_must_not_run_twice_is_uncertain_unless_looking_settles_it(manager:
         show(work / "sub")
     found = manager.recover("t")
     assert (Verdict.UNCERTAIN, None, ["uncertain"]) == (found.verdict, found.snapshot, fate(manager))
-    assert any(option.startswith("resolve_step('step_") for option in found.options)
+    assert any(option.startswith("manager.resolve_step('step_") for option in found.options)
 
 
 def test_an_absence_that_was_brought_about_is_adopted(manager: CheckpointManager, work: Path):

@@ -33,7 +33,7 @@ def test_a_claim_from_another_container_is_held_until_a_person_frees_it(manager:
     found = manager.recover("t")
     assert Verdict.HELD == found.verdict
     assert "which cannot be seen from here" in found.explain()
-    assert "free_task(task_id, by=…, reason=…), if that process is gone" in found.options
+    assert "manager.free_task('t', by=…, reason=…), if that process is gone" in found.options
     with pytest.raises(TaskHeldError, match="cannot be seen") as held:
         crashed(manager)
     assert "free_task" in held.value.hint
@@ -59,7 +59,7 @@ def test_a_step_begun_in_another_container_is_not_run_beside_it(manager: Checkpo
     elsewhere()
     found = manager.recover("t")
     assert (Verdict.HELD, ["running"]) == (found.verdict, [each.verdict for each in found.interrupted])
-    assert f"abandon_step('{step}'), if that process is gone" in found.options
+    assert f"manager.abandon_step('{step}'), if that process is gone" in found.options
     assert manager.abandon_step(step)
     assert {"a": "1"} == manager.resume("t", {})
 

@@ -102,8 +102,8 @@ def test_no_candidate_left_is_diverged_and_never_fresh(manager: CheckpointManage
     (work / "a").unlink()
     found = manager.recover("t")
     assert (Verdict.DIVERGED, None, None) == (found.verdict, found.checkpoint, found.snapshot)
-    assert any(option.startswith("accept(") for option in found.options)
-    assert any(option.startswith("restart(") for option in found.options)
+    assert any(option.startswith("manager.accept(") for option in found.options)
+    assert any(option.startswith("manager.restart(") for option in found.options)
 
 
 def test_all_deleted_by_hand_is_diverged_and_not_fresh(manager: CheckpointManager):
@@ -559,7 +559,7 @@ def test_fresh_in_words(manager: CheckpointManager):
         "  interrupted: tool_executed step STEP of TIME",
         "    it will run again (nothing says how far it came, and doing it twice is harmless)",
         "  what can be done:",
-        "    - resume(task_id, default)",
+        "    - manager.resume('t', default)",
     ]
 
 
@@ -592,7 +592,7 @@ def test_resume_in_words(manager: CheckpointManager, work: Path):
         "  left behind:",
         "    - file:new (of number 3)",
         "  what can be done:",
-        "    - resume(task_id, default)",
+        "    - manager.resume('t', default)",
     ]
 
 
@@ -608,9 +608,9 @@ def test_diverged_in_words(manager: CheckpointManager, work: Path):
         "  not from number 1 (ID):",
         "    - a: expected a file, found nothing.",
         "  what can be done:",
-        "    - put back what differs and call recover(task_id) again",
-        "    - accept(task_id, by=…, reason=…)",
-        "    - restart(task_id, by=…, reason=…)",
+        "    - put back what differs and call manager.recover('t') again",
+        "    - manager.accept('t', by=…, reason=…)",
+        "    - manager.restart('t', by=…, reason=…)",
     ]
 
 
@@ -627,8 +627,8 @@ def test_uncertain_in_words(manager: CheckpointManager):
             "(it must not run twice, and nothing says whether it had its effect)"
         ),
         "  what can be done:",
-        "    - resolve_step('STEP', 'landed' or 'not_landed', by=…, reason=…)",
-        "    - restart(task_id, by=…, reason=…)",
+        "    - manager.resolve_step('STEP', 'landed' or 'not_landed', by=…, reason=…)",
+        "    - manager.restart('t', by=…, reason=…)",
     ]
 
 
@@ -646,8 +646,8 @@ def test_blocked_in_words(manager: CheckpointManager, work: Path):
         "  could not be checked:",
         "    - sub/a: cannot be looked at: Too many levels of symbolic links",
         "  what can be done:",
-        "    - mend what stands in the way and call recover(task_id) again",
-        "    - resume(task_id, default, wait=seconds)",
+        "    - mend what stands in the way and call manager.recover('t') again",
+        "    - manager.resume('t', default, wait=seconds)",
     ]
 
 
@@ -658,7 +658,7 @@ def test_held_in_words(manager: CheckpointManager):
         "task t: held: process N on HOST (worker), since TIME, has it",
         "  registry: REGISTRY, which was just created",
         "  what can be done:",
-        "    - resume(task_id, default, wait=seconds)",
+        "    - manager.resume('t', default, wait=seconds)",
         "    - stop the process that holds it",
     ]
 
@@ -671,7 +671,7 @@ def test_finished_in_words(manager: CheckpointManager):
         "task t: finished: the task was finished at checkpoint number 1 (ID, tool_executed); its world still holds",
         "  registry: REGISTRY, which was just created",
         "  what can be done:",
-        "    - reopen(task_id, by=…, reason=…)",
+        "    - manager.reopen('t', by=…, reason=…)",
     ]
 
 

@@ -126,7 +126,7 @@ def test_repair_is_refused_with_its_plan_even_if_an_older_one_holds(manager: Che
     (work / "b").unlink()
     found = manager.recover("t")
     assert (Verdict.REPAIR, None, [True]) == (found.verdict, found.snapshot, [each.restorable for each in found.differences])
-    assert "resume(task_id, default, repair=True)" == found.options[0]
+    assert "manager.resume('t', default, repair=True)" == found.options[0]
     assert "it can be put back" in found.explain()
     assert "repair" == refused(manager)
     (work / "a").unlink()
@@ -157,7 +157,7 @@ def test_a_refusal_says_what_it_found_and_what_can_be_done(manager: CheckpointMa
     with pytest.raises(NotSafeToResumeError) as error:
         manager.resume("t", {})
     assert error.value.message == error.value.recovery.explain().splitlines()[0]
-    assert "accept(task_id, by=…, reason=…); restart(task_id, by=…, reason=…)" in error.value.hint
+    assert "manager.accept('t', by=…, reason=…); manager.restart('t', by=…, reason=…)" in error.value.hint
     assert error.value.diagnostics()["recovery"] == error.value.recovery.to_dict()
 
 
