@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
@@ -179,6 +180,8 @@ def _no_file_sync() -> None:
 def _in_place() -> None:
     def replace_file(folder: int, name: str, temporary: str, parts: list[bytes]) -> None:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=folder)
+        # Wide enough to be met by one of a few kills; without it one in hundreds would be.
+        time.sleep(0.01)
         disk.write_all(descriptor, parts)
         os.fsync(descriptor)
         os.close(descriptor)

@@ -46,7 +46,7 @@ def test_kills_leave_the_old_value_or_the_new(backend, tmp_path: Path, rng: Rand
 @pytest.mark.parametrize(("backend", "fault"), [("sqlite", "ack-early"), ("file", "ack-early"), ("file", "in-place")])
 def test_kills_find(backend, fault, tmp_path: Path, rng: Random):
     """A store that speaks too early, or writes where its readers read."""
-    for _ in range(20):
+    for _ in range(60):
         try:
             found = kill_and_compare(backend, tmp_path, rng, 2, fault)
         except StoreCorruptError as refused:
