@@ -279,6 +279,8 @@ def test_a_process_that_dies_in_the_middle_leaves_nothing_half_applied(folder: P
 import os, signal, sqlite3, sys
 from pathlib import Path
 from agentos.store import schema
+# Whoever started us in the background let us ignore Control-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("pragma journal_mode = wal")
 def die():
