@@ -274,7 +274,8 @@ def test_a_handle_that_never_resumed_claims_nothing(manager: CheckpointManager):
     with manager.task("t") as task:
         with task.step("tool_executed", {}) as step:
             step.proves_absent("nothing")
-        manager.release_task(manager.claim_task("t"))
+        assert task.lease is None
+        assert manager.release_task(manager.claim_task("t"))
 
 
 def test_a_handle_that_lost_its_task_is_told(manager: CheckpointManager, clock: Clock):

@@ -38,17 +38,6 @@ def work(tmp_path: Path, monkeypatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Path:
-    return tmp_path / "registry.sqlite"
-
-
-@pytest.fixture
-def manager(db: Path, work: Path):
-    with CheckpointManager(db) as manager:
-        yield manager
-
-
 def commit(manager: CheckpointManager, task="t", kind="tool_executed", pack=None, snapshot=None, **more) -> Checkpoint:
     step = manager.begin_step(task, kind, {"n": 1} if snapshot is None else snapshot)
     return manager.commit_step(step, exists("out.txt") if pack is None else pack, **more)

@@ -346,7 +346,7 @@ def test_resume_through_the_manager_leaves_the_task_free(manager: CheckpointMana
     wrote(manager, "a", "1")
     manager.resume("t", {})
     with CheckpointManager(db) as other:
-        other.claim_task("t")
+        assert other.release_task(other.claim_task("t"))
 
 
 def test_a_resume_under_a_lease_keeps_it(manager: CheckpointManager):
