@@ -13,36 +13,31 @@ from typing import TYPE_CHECKING
 
 from agentos._fork import importing
 from agentos._process import Process, this_process
-from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
+from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.observing import Probe, Surroundings, Unseen
 from agentos.core.checkpoints.ports import Registry
-from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
+from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import EvidenceUnavailableError
 from agentos.store.boot import open_registry
 from agentos.store.durability import Durability, durability_named
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.task import Task
+    from agentos.core.checkpoints.wanted import Wanted
 
 SyncFiles = Callable[[EvidencePack, Surroundings, datetime], None]
 
 
 def manager_parts(
-    db_path: str | Path,
-    base_path: str | Path | None,
-    durability: str,
-    allowed_roots: Iterable[str | Path] | None,
-    lock_timeout: float,
-    verify_timeout: float,
-) -> tuple[Registry, EvidenceVerifier, SyncFiles, str, Callable[[], Process]]:
-    """Registry, verifier, what makes claimed files durable, the registry's path, and who asks."""
+    db_path: str | Path, durability: str, lock_timeout: float
+) -> tuple[Registry, SyncFiles, str, Callable[[], Process]]:
+    """Registry, what makes claimed files durable, the registry's path, and who asks."""
     mode = durability_named(durability)
-    verifier = EvidenceVerifier(base_path, allowed_roots=allowed_roots, timeout=verify_timeout)
     registry = open_registry(db_path, mode, lock_timeout)
-    return registry, verifier, _sync_files if mode is Durability.FULL else _leave_files, registry.path, this_process
+    return registry, _sync_files if mode is Durability.FULL else _leave_files, registry.path, this_process
 
 
-def default_probes() -> Mapping[EvidenceType, Probe]:
+def default_probes() -> Mapping[str, Probe]:
     """The probes that come with agentos."""
     with importing:
         from agentos.probes import PROBES  # noqa: PLC0415 - only who looks at the world pays for the eyes
@@ -50,12 +45,12 @@ def default_probes() -> Mapping[EvidenceType, Probe]:
     return PROBES
 
 
-def measured_file(path: str | Path, base_path: str | Path | None, description: str) -> Evidence:
-    """Evidence with the content the file has now."""
+def captured(wanted: Wanted, base_path: str | Path | None) -> Evidence:
+    """Evidence with what is there now."""
     with importing:
-        from agentos.probes.capture import capture_file  # noqa: PLC0415
+        from agentos.probes.capture import capture  # noqa: PLC0415
 
-    return capture_file(path, absolute(base_path), description)
+    return capture(wanted, EvidenceVerifier(base_path))
 
 
 def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path, ttl: float | None) -> Task:

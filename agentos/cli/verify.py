@@ -50,10 +50,10 @@ def _report(checkpoint: Checkpoint, *, holds: bool) -> None:
 def _line(item: Evidence) -> str:
     result = item.result
     if result is None:
-        return f"  {mark_of('pending')} {item.evidence_type.value}  {shown(item.description, 80)}"
+        return f"  {mark_of('pending')} {item.evidence_type}  {shown(item.description, 80)}"
     mark = mark_of({Outcome.VERIFIED: "verified", Outcome.FAILED: "failed"}.get(result.outcome, "error"))
     what, how = shown(item.description, 80), result.assurance or "-"
-    line = f"  {mark} {item.evidence_type.value}  {what}  {how}  {result.duration_ms:.1f} ms"
+    line = f"  {mark} {item.evidence_type}  {what}  {how}  {result.duration_ms:.1f} ms"
     if result.message:
         line += f"\n      {result.message}"
     if result.hint:

@@ -2,24 +2,56 @@
 
 A probe observes and never judges, changes nothing, runs nothing, never waits without a limit, and never raises for what the
 world does: it gives Seen with facts, or Unseen with the reason. What the facts mean is decided in `core/checkpoints/kinds/`.
+Each is loaded when it is first asked for: a process pays for the few it uses.
 """
 
 from __future__ import annotations
 
-from agentos.core.checkpoints.models import EvidenceType
-from agentos.core.checkpoints.observing import Probe
-from agentos.probes.artifact_absent import ArtifactAbsent
-from agentos.probes.artifact_exists import ArtifactExists
-from agentos.probes.command_exit import CommandExit
-from agentos.probes.db_row import DbRow
-from agentos.probes.file_sha256 import FileSha256
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-PROBES: dict[EvidenceType, Probe] = {
-    EvidenceType.ARTIFACT_EXISTS: ArtifactExists(),
-    EvidenceType.ARTIFACT_ABSENT: ArtifactAbsent(),
-    EvidenceType.FILE_SHA256: FileSha256(),
-    EvidenceType.COMMAND_EXIT: CommandExit(),
-    EvidenceType.DB_ROW: DbRow(),
+from agentos._fork import importing
+from agentos.core.checkpoints.models import EvidenceType
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.observing import Probe
+
+# The class of each probe; its file is called as the type is.
+_CLASSES: dict[str, str] = {
+    EvidenceType.ARTIFACT_EXISTS: "ArtifactExists",
+    EvidenceType.ARTIFACT_ABSENT: "ArtifactAbsent",
+    EvidenceType.FILE_SHA256: "FileSha256",
+    EvidenceType.COMMAND_EXIT: "CommandExit",
+    EvidenceType.DB_ROW: "DbRow",
 }
+
+
+class _Probes(Mapping[str, "Probe"]):
+    """Every probe that comes with agentos."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Probe] = {}
+
+    def __getitem__(self, name: str) -> Probe:
+        found = self._loaded.get(name)
+        if found is None:
+            maker = _CLASSES[name]
+            with importing:
+                module = import_module(f"{__name__}.{name}")
+            found = self._loaded[name] = getattr(module, maker)()
+        return found
+
+    def get(self, name: str, default: Probe | None = None) -> Probe | None:  # type: ignore[override]
+        return self[name] if name in _CLASSES else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+PROBES: Mapping[str, Probe] = _Probes()
 
 __all__ = ["PROBES"]

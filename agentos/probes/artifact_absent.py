@@ -10,7 +10,7 @@ import os
 import stat
 from typing import Any
 
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.artifact_exists import type_of
 from agentos.probes.cannot_see import Deadline, looked_at
@@ -20,8 +20,6 @@ from agentos.probes.walk import beneath
 
 class ArtifactAbsent:
     """Facts: `exists`, `type`, and `size` of a regular file."""
-
-    evidence_type = EvidenceType.ARTIFACT_ABSENT
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look once."""

@@ -9,7 +9,7 @@ import os
 import stat
 from typing import Any
 
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.cannot_see import Deadline, looked_at
 from agentos.probes.neighbours import near
@@ -28,8 +28,6 @@ _TYPES = {
 
 class ArtifactExists:
     """Facts: `exists`, `type`, and `near` when nothing is there."""
-
-    evidence_type = EvidenceType.ARTIFACT_EXISTS
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look once."""

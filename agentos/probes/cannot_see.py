@@ -1,8 +1,7 @@
-"""How a probe gives up, and how often it looks again first.
+"""How a probe gives up.
 
 Inside the eyes an exception carries the reason, so that every descriptor on the way is closed by its own `with`; at the edge it
-becomes an Unseen. Only what moved while it was looked at is looked at again: content that differs is never retried, because
-retrying until it passes hides damage.
+becomes an Unseen. Whether looking again may help is said with it; whether it is looked at again is decided by whoever asked.
 """
 
 from __future__ import annotations
@@ -10,19 +9,17 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from agentos._text import shown
 from agentos.core.checkpoints.observing import Observation, Unseen
 
-T = TypeVar("T")
-TRIES = 3
-_PAUSE = 0.02
 # subprocess and select refuse waits that do not fit their clocks; a day is as good as for ever.
 _LONGEST = 86_400.0
 
 # What the system answers when nothing is there. Everything else says that looking was not possible.
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
+# A moment later it may be another answer.
+_PASSING = (errno.ESTALE, errno.EBUSY, errno.EINTR, errno.EAGAIN)
 _HINTS = {
     errno.EACCES: "look as a user who may read it, or change its permissions",
     errno.EPERM: "look as a user who may read it, or change its permissions",
@@ -38,13 +35,17 @@ _HINTS = {
 class CannotSee(Exception):  # noqa: N818 - it is no error: it says that nothing is known
     """The probe cannot look, and this is why."""
 
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
+    transient = False
+
+    def __init__(self, code: str, message: str, hint: str = "", *, transient: bool = False) -> None:
         super().__init__(message)
-        self.unseen = Unseen(code, message, hint)
+        self.unseen = Unseen(code, message, hint, transient=transient or self.transient)
 
 
 class Moved(CannotSee):
     """The thing changed while it was looked at. Looking again may help."""
+
+    transient = True
 
     def __init__(self, subject: str, how: str) -> None:
         super().__init__(
@@ -57,7 +58,8 @@ class Moved(CannotSee):
 def unreadable(subject: str, error: OSError) -> CannotSee:
     """What the system said about `subject`, as a reason."""
     said = error.strerror or type(error).__name__
-    return CannotSee("UNREADABLE", f"{shown(subject)}: cannot be looked at: {said}", _HINTS.get(error.errno or 0, ""))
+    hint, passing = _HINTS.get(error.errno or 0, ""), error.errno in _PASSING
+    return CannotSee("UNREADABLE", f"{shown(subject)}: cannot be looked at: {said}", hint, transient=passing)
 
 
 class Deadline:
@@ -81,15 +83,8 @@ def timed_out(subject: str) -> CannotSee:
 
 
 def looked_at(look: Callable[[Deadline], Observation], timeout: float) -> Observation:
-    """What `look` gives. If the thing moved it is looked at again, three times in all and within the deadline."""
-    deadline = Deadline(timeout)
-    for attempt in range(1, TRIES + 1):
-        try:
-            return look(deadline)
-        except Moved as moved:
-            if attempt == TRIES or deadline.left() <= _PAUSE * attempt:
-                return moved.unseen
-            time.sleep(_PAUSE * attempt)
-        except CannotSee as reason:
-            return reason.unseen
-    raise AssertionError("every attempt returns or is the last")
+    """What `look` gives, and the reason if it gives up."""
+    try:
+        return look(Deadline(timeout))
+    except CannotSee as reason:
+        return reason.unseen

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.errors import AgentosError
 
@@ -20,8 +20,6 @@ _NOTHING = object()
 
 class CommandExit:
     """Facts: `source` (None when nothing was recorded anywhere), `recorded`, `exit_code`."""
-
-    evidence_type = EvidenceType.COMMAND_EXIT
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look it up."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from agentos._fork import importing
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.rows import same
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.probes.cannot_see import CannotSee, Deadline, looked_at, timed_out
 from agentos.probes.paths import Place, place_of
@@ -37,8 +37,6 @@ _COLUMNS = "select name from pragma_table_xinfo(?)"
 
 class DbRow:
     """Facts: `problem` (empty, or why no row could match), `database`, `known`, `missing`, `candidates`, `matching`, `row`."""
-
-    evidence_type = EvidenceType.DB_ROW
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look, again while somebody writes, and never past the deadline."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.artifact_exists import bare_facts
 from agentos.probes.cannot_see import ABSENT, CannotSee, Deadline, Moved, looked_at, timed_out, unreadable
@@ -28,8 +28,6 @@ _SWAPPED = (*ABSENT, errno.ELOOP, errno.ENXIO)
 
 class FileSha256:
     """Facts: `exists`, `type`, and for a regular file `sha256`, `size`, `modified_at`; `near` when nothing is there."""
-
-    evidence_type = EvidenceType.FILE_SHA256
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look, again if the file moved, and never past the deadline."""

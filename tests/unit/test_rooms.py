@@ -36,7 +36,7 @@ MAY_IMPORT = {
 }
 
 # The contract's constructors take a path and no parts, so these three ask for them when they are called.
-MAY_ASK_WIRING = {f"agentos.core.checkpoints.{name}" for name in ("manager", "verifier", "models")}
+MAY_ASK_WIRING = {f"agentos.core.checkpoints.{name}" for name in ("manager", "verifier", "capturing")}
 
 # Rules take observations. What looks at the world by itself has no place in them.
 OUTSIDE_WORLD = {"sqlite3", "sqlite_utils", "psycopg", "socket", "subprocess", "urllib", "http", "httpx", "requests"}
@@ -223,7 +223,7 @@ def test_a_relative_import_in_a_package_is_resolved_from_the_package():
 
 ALLOWED = [
     (MANAGER, "def f():\n    from agentos import wiring\n    import agentos.wiring"),
-    ("agentos.core.checkpoints.models", "class A:\n    def f(self):\n        from agentos.wiring import probes"),
+    ("agentos.core.checkpoints.capturing", "class A:\n    def f(self):\n        from agentos.wiring import probes"),
     (POLICY, "import json\nfrom pathlib import Path\nfrom agentos._text import shown\nfrom agentos import errors"),
     ("agentos.probes.files", "from agentos.core.checkpoints.models import Evidence\nimport os, socket"),
     ("agentos.store.registry.sqlite", "import sqlite3\nfrom agentos.errors import AgentosError"),

@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.manager import CheckpointManager
-from agentos.core.checkpoints.models import (
-    Assurance,
-    Checkpoint,
-    Evidence,
-    EvidencePack,
-    EvidenceResult,
-    EvidenceType,
-    Outcome,
-    VerificationStatus,
-)
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, VerificationStatus
 from agentos.core.checkpoints.records import Step
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.core.checkpoints.task import StepBlock, Task
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import CheckpointError
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.kinds.custom import Found, evidence_type
     from agentos.core.checkpoints.once import compute_request_hash
     from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
     from agentos.core.checkpoints.retention import Pruned
@@ -40,6 +33,7 @@ __all__ = [
     "EvidenceResult",
     "EvidenceType",
     "EvidenceVerifier",
+    "Found",
     "Interrupted",
     "Lease",
     "Leftover",
@@ -53,11 +47,13 @@ __all__ = [
     "Verdict",
     "VerificationStatus",
     "compute_request_hash",
+    "evidence_type",
 ]
 
 # What only a process that recovers needs is loaded when it is asked for.
 _WHERE = {
     "compute_request_hash": "once",
+    **dict.fromkeys(("Found", "evidence_type"), "kinds.custom"),
     "Pruned": "retention",
     **dict.fromkeys(("Difference", "Interrupted", "Leftover", "Recovery", "Rejected", "Verdict"), "recovered"),
 }

@@ -18,10 +18,11 @@ from agentos.core.checkpoints.holders import is_alive, is_running, new_holder
 from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
-from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, Outcome
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.resuming import decision
 from agentos.errors import (
     CheckpointNotFoundError,

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentos._text import shown
-from agentos.core.checkpoints.models import Evidence, EvidencePack, Outcome
+from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.ports import StoredStep
+from agentos.core.checkpoints.results import Outcome
 from agentos.errors import CheckpointError, EvidenceMismatchError, EvidenceUnavailableError
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from agentos.core.checkpoints.models import EvidenceResult, Outcome
 from agentos.core.checkpoints.observing import Observation, Seen
+from agentos.core.checkpoints.results import EvidenceResult, Outcome
 
 # Facts that change although the thing itself does not.
 _VOLATILE = frozenset({"modified_at", "near"})

@@ -6,15 +6,16 @@ can save the checkpoint any more, unless everything is asked for. Where to go fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agentos.core.checkpoints import policy, records
 from agentos.core.checkpoints.kinds.kind import Lifetime
 from agentos.core.checkpoints.looking import Looking, cost_of
-from agentos.core.checkpoints.models import Assurance, Evidence, EvidencePack, EvidenceResult, Outcome
+from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.core.checkpoints.world import Entry, World
 
 
@@ -92,9 +93,8 @@ class Judge:
         work = [self._group(sequence, entries) for sequence, entries in groups.items()]
         if completely or not any(group.is_lost for group in work):
             self._look(work, completely=completely)
-        for group in work:
-            # What must hold at every resume stops the walk, so it is looked at even where all is lost.
-            group.look_at_task_claims(self.looking)
+        # What must hold at every resume stops the walk, so it is looked at even where all is lost.
+        _look_at(self.looking, [each for group in work for each in group.unseen_task_claims()])
         return _judged(work)
 
     def _group(self, sequence: int, entries: list[Entry]) -> _Group:
@@ -105,8 +105,7 @@ class Judge:
 
     def _look(self, work: list[_Group], *, completely: bool) -> None:
         for rank in sorted({cost for group in work for cost in group.costs}):
-            for group in work:
-                group.look(self.looking, rank)
+            _look_at(self.looking, [each for group in work for each in group.unseen(rank)])
             if not completely and any(group.is_lost for group in work):
                 return
 
@@ -128,15 +127,16 @@ class _Group:
         self.costs = [cost_of(item) for item in self.items]
         self.results: list[EvidenceResult | None] = [None] * len(entries)
 
-    def look(self, looking: Looking, rank: int) -> None:
+    def unseen(self, rank: int) -> Iterator[tuple[_Group, int]]:
+        """The items of this cost that were not looked at yet."""
         for number, cost in enumerate(self.costs):
             if cost == rank and self.results[number] is None:
-                self.results[number] = looking.result(self.items[number], self.claimed.around)
+                yield self, number
 
-    def look_at_task_claims(self, looking: Looking) -> None:
+    def unseen_task_claims(self) -> Iterator[tuple[_Group, int]]:
         for number, entry in enumerate(self.entries):
             if self.results[number] is None and entry.lifetime == Lifetime.TASK.value:
-                self.results[number] = looking.result(self.items[number], self.claimed.around)
+                yield self, number
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -159,6 +159,13 @@ class _Group:
         for entry, item, result in zip(self.entries, self.items, self.results, strict=True):
             if result is not None and result.outcome is not Outcome.VERIFIED:
                 yield Finding(entry, item, result, self.claimed)
+
+
+def _look_at(looking: Looking, items: Sequence[tuple[_Group, int]]) -> None:
+    """Look at these items of these groups, side by side where that helps."""
+    asked = [(group.items[number], group.claimed.around, group.claimed.pack) for group, number in items]
+    for (group, number), result in zip(items, looking.results(asked), strict=True):
+        group.results[number] = result
 
 
 def _judged(groups: list[_Group]) -> Judged:

@@ -7,7 +7,7 @@ about to stand on a checkpoint measures first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -19,17 +19,25 @@ from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
+from agentos.core.checkpoints.ending import Block, EndingStep
 from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.lease import Lease
-from agentos.core.checkpoints.models import Checkpoint, EvidencePack, Outcome
-from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
+from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
 from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.snapshots import as_object
 from agentos.core.checkpoints.task import Task
-from agentos.core.checkpoints.verifier import absolute
-from agentos.errors import CheckpointNotFoundError, InvalidInputError, StepIdTakenError, StepNotFoundError
+from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
+from agentos.core.checkpoints.wanted import Wanted
+from agentos.errors import (
+    CheckpointNotFoundError,
+    InvalidInputError,
+    StepIdTakenError,
+    StepNotFoundError,
+)
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.judging import Finding
@@ -50,6 +58,8 @@ class CheckpointManager(RecoveryCalls):
         allowed_roots: if given, absolute paths in evidence must lie beneath one of these.
         lock_timeout: seconds to wait for another process's write before giving up.
         verify_timeout: seconds one item of evidence may take.
+        verify_deadline: seconds all items of a pack may take together.
+        strict: evidence that is only declared does not count.
     """
 
     def __init__(
@@ -62,6 +72,8 @@ class CheckpointManager(RecoveryCalls):
         allowed_roots: Iterable[str | Path] | None = None,
         lock_timeout: float = 30.0,
         verify_timeout: float = 300.0,
+        verify_deadline: float | None = None,
+        strict: bool = False,
     ) -> None:
         with importing:
             from agentos import wiring  # noqa: PLC0415 - rules do not know the other rooms; wiring does
@@ -70,8 +82,11 @@ class CheckpointManager(RecoveryCalls):
             raise InvalidInputError(f"auto_verify must be true or false, found {shown(auto_verify, 60)}")
         self.auto_verify = auto_verify
         self._moved = base_path is not None
-        parts = wiring.manager_parts(db_path, base_path, durability, allowed_roots, lock_timeout, verify_timeout)
-        self._registry, self.verifier, self._sync_files, self.db_path, self._this_process = parts
+        self.verifier = EvidenceVerifier(
+            base_path, allowed_roots=allowed_roots, timeout=verify_timeout, deadline=verify_deadline, strict=strict
+        )
+        parts = wiring.manager_parts(db_path, durability, lock_timeout)
+        self._registry, self._sync_files, self.db_path, self._this_process = parts
         self._begun = BegunSteps()
         self._host = os.uname().nodename
         # Migrations were applied to it just now: a registry that was there before needs none.
@@ -161,35 +176,39 @@ class CheckpointManager(RecoveryCalls):
             EvidenceDefinitionError: an item could never be checked as written; nothing was stored.
             LeaseLostError: the task went into other hands since the step was begun; nothing was stored.
         """
-        check_id("step_id", step_id)
         check_optional_id("checkpoint_id", checkpoint_id)
         pack_bytes, pack = self._checked_pack(evidence_pack)
-        begun = self._begun.get(step_id) or self._begun.load(self._registry.step(step_id))
-        if begun is None:
-            raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="begin_step() returns the id to commit")
-        after = None if snapshot is None else _encoded(snapshot)
-        if after is not None and after[0] == begun.snapshot:
-            after = None
-        state = begun.state if after is None else after[1]
-        around = self._around(begun.base_path if not self._moved else None, state)
-        look = self._first_look(pack, evidence_pack, around, begun.begun_at) if self.auto_verify else None  # (1) (2)
-        ending = Ending(
-            step_id,
-            checkpoint_id,
-            pack_bytes,
-            None if after is None else after[0],
-            records.claims_of(pack, around.base_path),
-            look,
-            around.base_path,
-            datetime.now(UTC).isoformat(),
-            os.urandom(12).hex(),
-            check_lease(lease),
-        )
-        stored = self._registry.commit(ending)  # (3) a crash before this leaves the step begun: it is seen, and never trusted
-        self._begun.forget(step_id)
-        if stored.repeated:
-            return records.loaded_checkpoint(stored)
-        return records.checkpoint_from(stored, pack, state)
+        ending = self._ending_of(step_id, snapshot)
+        seen = self._looked_at(pack, ending) if self.auto_verify else None  # (1)
+        stored = self._commit(ending, pack_bytes, pack, seen, checkpoint_id, lease)  # (2) (3)
+        if seen is not None:
+            # The caller's own items are told too what was found.
+            for theirs, ours in zip(evidence_pack.evidence_list, pack.evidence_list, strict=False):
+                if ours.result is not None and ours.verified_at is not None:
+                    theirs.record(ours.result, ours.verified_at)
+        return stored
+
+    def commit_block(
+        self,
+        step_id: str,
+        claims: Sequence[Evidence | Wanted],
+        releases: Sequence[str],
+        *,
+        snapshot: Any,
+        lease: Lease | None = None,
+    ) -> Checkpoint:
+        """End the step of a handle's block: what is still to be measured is measured now, by the look that verifies it.
+
+        Raises:
+            EvidenceUnavailableError: there is nothing to measure, and nothing to claim instead; nothing was stored.
+        """
+        ending = self._ending_of(step_id, snapshot)
+        # Copies: what is committed must be what was looked at, whatever the caller does to his own meanwhile.
+        _, given = self._checked_pack(EvidencePack([claim for claim in claims if isinstance(claim, Evidence)]))
+        block = Block(claims, given.evidence_list, looks_at_all=self.auto_verify)
+        seen = self._looked_at(block.asked, ending)  # (1)
+        pack_bytes, pack = self._checked_pack(EvidencePack(block.filled(seen), releases=list(releases)))
+        return self._commit(ending, pack_bytes, pack, seen if self.auto_verify else None, None, lease)  # (2) (3)
 
     # Looking again.
 
@@ -325,7 +344,8 @@ class CheckpointManager(RecoveryCalls):
         if not pack.evidence_list:
             raise InvalidInputError("expects is empty: it would say nothing", hint="leave it out, or say what to look for")
         around = self._around(None, snapshot)
-        return data, fingerprints([fingerprint(self.verifier.observe(item, around)) for item in pack.evidence_list])
+        seen = self.verifier.observe_all([(item, around) for item in pack.evidence_list], once=True)
+        return data, fingerprints([fingerprint(each) for each in seen])
 
     def at(self, workspace: str | Path) -> CheckpointManager:
         """This manager, looking from another base; registry and memory are shared."""
@@ -353,28 +373,63 @@ class CheckpointManager(RecoveryCalls):
         here = self.verifier.around
         return Surroundings(stored_base or here.base_path, here.allowed_roots, here.timeout, self.db_path, snapshot)
 
-    def _first_look(self, pack: EvidencePack, given: EvidencePack, around: Surroundings, begun_at: str) -> Look:
-        """Look, and tell the caller's own items too what was found."""
-        self._sync_files(pack, around, datetime.fromisoformat(begun_at))
-        _, look = self._look(pack, around)
-        for theirs, ours in zip(given.evidence_list, pack.evidence_list, strict=False):
-            if ours.result is not None and ours.verified_at is not None:
-                theirs.record(ours.result, ours.verified_at)
-        return look
+    def _ending_of(self, step_id: str, snapshot: Any) -> EndingStep:
+        """What is known of a step that is about to end."""
+        begun = self._begun.get(check_id("step_id", step_id)) or self._begun.load(self._registry.step(step_id))
+        if begun is None:
+            raise StepNotFoundError(f"step {shown(step_id, 80)}: unknown", hint="begin_step() returns the id to commit")
+        after = None if snapshot is None else _encoded(snapshot)
+        if after is not None and after[0] == begun.snapshot:
+            after = None
+        state = begun.state if after is None else after[1]
+        around = self._around(begun.base_path if not self._moved else None, state)
+        return EndingStep(step_id, begun.begun_at, None if after is None else after[0], state, around)
 
-    def _look(self, pack: EvidencePack, around: Surroundings) -> tuple[Outcome, Look]:
-        outcome = self.verifier.judge_pack(pack, around, checked=True)
+    def _looked_at(self, pack: EvidencePack, ending: EndingStep) -> list[Observation]:
+        self._sync_files(pack, ending.around, datetime.fromisoformat(ending.begun_at))
+        return self.verifier.observe_all([(item, ending.around) for item in pack.evidence_list])
+
+    def _commit(
+        self,
+        ending: EndingStep,
+        pack_bytes: bytes,
+        pack: EvidencePack,
+        seen: Sequence[Observation] | None,
+        checkpoint_id: str | None,
+        lease: Lease | None,
+    ) -> Checkpoint:
+        look = None if seen is None else self._look_of(pack, self.verifier.judge_seen(pack, seen))  # (2)
+        stored = self._registry.commit(  # (3) a crash before this leaves the step begun: it is seen, and never trusted
+            Ending(
+                ending.step_id,
+                checkpoint_id,
+                pack_bytes,
+                ending.snapshot,
+                records.claims_of(pack, ending.around.base_path),
+                look,
+                ending.around.base_path,
+                datetime.now(UTC).isoformat(),
+                os.urandom(12).hex(),
+                check_lease(lease),
+            )
+        )
+        self._begun.forget(ending.step_id)
+        if stored.repeated:
+            return records.loaded_checkpoint(stored)
+        return records.checkpoint_from(stored, pack, ending.state)
+
+    def _look_of(self, pack: EvidencePack, outcome: Outcome) -> Look:
         now = datetime.now(UTC)
         for item in pack.evidence_list:
             # One look has one time, and it is the stored one.
             item.verified_at = now
-        return outcome, Look(outcome.value, records.encode_results(pack, now), now.isoformat(), f"{self._host}:{os.getpid()}")
+        return Look(outcome.value, records.encode_results(pack, now), now.isoformat(), f"{self._host}:{os.getpid()}")
 
     def _look_again(self, stored: StoredStep) -> tuple[Outcome, EvidencePack, Surroundings]:
         pack = records.decode_pack(stored.pack or b"")
         around = self._around(None if self._moved else stored.base_path, codec.decode(stored.snapshot))
-        outcome, look = self._look(pack, around)
-        self._registry.record_look(stored.step_id, stored.last_verified_at, look)
+        outcome = self.verifier.judge_pack(pack, around, checked=True)
+        self._registry.record_look(stored.step_id, stored.last_verified_at, self._look_of(pack, outcome))
         return outcome, pack, around
 
     def _existing(self, checkpoint_id: str) -> StoredStep:

@@ -6,32 +6,27 @@ the world agrees is never decided here. `verified` on a loaded object is a memor
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass as plain_dataclass
-from dataclasses import field, fields
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
-from pydantic.dataclasses import dataclass, rebuild_dataclass
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
-from agentos._fork import importing
 from agentos._text import shown
+from agentos.core.checkpoints.capturing import Captures
 from agentos.core.checkpoints.dictionaries import from_dictionary, to_dictionary
+from agentos.core.checkpoints.readable import CONFIG, readable
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
+from agentos.core.checkpoints.subjects import SUBJECT
 from agentos.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 T = TypeVar("T")
-# Building the validators takes as long as importing pydantic: a process that only reads never needs them.
-_CONFIG = ConfigDict(extra="forbid", defer_build=True)
 
 
 class EvidenceType(StrEnum):
-    """What kind of thing is claimed."""
+    """What kind of thing is claimed. Types of your own are known by their name: see `evidence_type`."""
 
     ARTIFACT_EXISTS = "artifact_exists"
     ARTIFACT_ABSENT = "artifact_absent"
@@ -48,111 +43,28 @@ class VerificationStatus(StrEnum):
     FAILED = "failed"
 
 
-class Outcome(StrEnum):
-    """What looking gave: the world agrees, differs, could not be seen, or was not looked at."""
-
-    VERIFIED = "verified"
-    FAILED = "failed"
-    ERROR = "error"
-    NOT_RUN = "not_run"
-
-
-class Assurance(StrEnum):
-    """How strong a verified claim is, weakest first."""
-
-    DECLARED = "declared"
-    RECORDED = "recorded"
-    SEALED = "sealed"
-    OBSERVED = "observed"
-
-
-def _readable(cls: type[T]) -> type[T]:
-    """Let the constructor raise our error, which names the field and what was found, in place of pydantic's."""
-    validated: Callable[..., None] = cls.__init__
-
-    @functools.wraps(validated)
-    def __init__(self: T, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it takes the place of the class's own
-        if not cls.__pydantic_complete__:  # type: ignore[attr-defined]
-            _build_validators()
-        try:
-            validated(self, *args, **kwargs)
-        except ValidationError as error:
-            raise InvalidInputError(_sentence(cls, error)) from None
-
-    _constructors[cls] = __init__
-    cls.__init__ = __init__  # type: ignore[assignment, method-assign]
-    return cls
-
-
-_constructors: dict[type[Any], Callable[..., None]] = {}
-
-
-def _build_validators() -> None:
-    """Build what was deferred, once, and put our constructors back, which building replaces."""
-    # Building imports parts of pydantic.
-    with importing:
-        for cls in _constructors:
-            rebuild_dataclass(cls)
-        for cls, constructor in _constructors.items():
-            cls.__init__ = constructor
-
-
-def _sentence(cls: type[Any], error: ValidationError) -> str:
-    first, name = error.errors(include_url=False)[0], cls.__name__
+def _as_type(given: object) -> object:
+    """A type that comes with agentos as its enum, one that others brought as its name; the rest is pydantic's to refuse."""
     try:
-        where = shown(".".join(str(part) for part in _named(cls, first["loc"])), 80)
-        return f"{name}.{where}: {first['msg']}, found {shown(first.get('input'), 80)}"
-    except Exception:  # noqa: BLE001 - Python refuses to spell out huge integers, and any object may refuse to describe itself
-        return f"{name}: {first['msg']}"
+        return EvidenceType(given)  # type: ignore[arg-type]
+    except ValueError:
+        from pydantic_core import PydanticCustomError  # noqa: PLC0415 - only for what is not ours
+
+        from agentos.core.checkpoints.kinds import is_known  # noqa: PLC0415 - the kinds are about evidence and import this module
+
+        if is_known(given):
+            return given
+        raise PydanticCustomError(
+            "evidence_type", f"must be one of {', '.join(EvidenceType)}, or a type that was registered"
+        ) from None
 
 
-def _named(cls: type[Any], where: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    # An argument given by position is known to pydantic by its number only.
-    names = [each.name for each in fields(cls)]
-    known = bool(where) and isinstance(where[0], int) and where[0] < len(names)
-    return (names[int(where[0])], *where[1:]) if known else where
-
-
-@plain_dataclass(frozen=True)
-class EvidenceResult:
-    """One look at one claim: what was expected, what was found, and how sure that is."""
-
-    outcome: Outcome
-    code: str
-    message: str = ""
-    hint: str = ""
-    expected: Any = None
-    found: Any = None
-    assurance: Assurance | None = None
-    duration_ms: float = 0.0
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "outcome", Outcome(self.outcome))
-            object.__setattr__(self, "assurance", None if self.assurance is None else Assurance(self.assurance))
-        except ValueError as error:
-            where = "assurance" if isinstance(self.outcome, Outcome) else "outcome"
-            raise InvalidInputError(f"EvidenceResult.{where}: {error}") from None
-        for name in ("code", "message", "hint"):
-            if type(getattr(self, name)) is not str:
-                raise InvalidInputError(f"EvidenceResult.{name}: must be text, found {shown(getattr(self, name), 80)}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every field, enums as values."""
-        return to_dictionary(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> EvidenceResult:
-        """The exact inverse of `to_dict`."""
-        return from_dictionary(cls, data, {})
-
-
-@_readable
-@dataclass(config=_CONFIG)
-class Evidence:
+@readable
+@dataclass(config=CONFIG)
+class Evidence(Captures):
     """One claim about the world that can be checked and can fail."""
 
-    evidence_type: EvidenceType
+    evidence_type: Annotated[EvidenceType | str, BeforeValidator(_as_type)]
     description: str
     expected: dict[str, Any]
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -183,28 +95,14 @@ class Evidence:
         """
         return from_dictionary(cls, data, {"result": EvidenceResult.from_dict})
 
-    @classmethod
-    def capture_file(cls, path: str | Path, *, base_path: str | Path | None = None, description: str = "") -> Evidence:
-        """Measure the file now and claim what was measured: its SHA-256 and size.
-
-        Raises:
-            EvidenceUnavailableError: the file is not there or could not be read; says why.
-        """
-        from agentos.wiring import measured_file  # noqa: PLC0415 - looking at the world is wired in lazily
-
-        return measured_file(path, base_path, description)
-
 
 _Count = Annotated[int, Field(strict=True, ge=0)]
 _Flag = Annotated[bool, Field(strict=True)]
-# What a subject may be: a misspelled kind would release nothing, and nobody would notice.
-SUBJECT_KINDS = ("file", "row", "command")
-# pydantic's `.` and `$` know no lines, and neither does a path.
-_Subject = Annotated[str, Field(strict=True, pattern=f"^(?:{'|'.join(SUBJECT_KINDS)}):[^\\x00]+$")]
+_Subject = Annotated[str, Field(strict=True, pattern=SUBJECT)]
 
 
-@_readable
-@dataclass(config=_CONFIG)
+@readable
+@dataclass(config=CONFIG)
 class EvidencePack:
     """The evidence of one step, and how much of it must hold.
 
@@ -212,6 +110,7 @@ class EvidencePack:
     must hold. In every other combination all must. An empty pack never verifies.
 
     `releases` names subjects, such as "file:out/x", that the task no longer vouches for: no earlier claim about them stands.
+    `min_assurance` says how sure an item must be to count: "recorded" leaves out what is only declared.
     """
 
     evidence_list: list[Evidence] = field(default_factory=list)
@@ -219,6 +118,7 @@ class EvidencePack:
     allow_partial: _Flag = False
     min_verified: _Count = 0
     releases: list[_Subject] = field(default_factory=list, kw_only=True)
+    min_assurance: Assurance | None = field(default=None, kw_only=True)
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Append one item.
@@ -283,8 +183,8 @@ def _only_declared(item: Evidence) -> bool:
     return item.verified and item.result is not None and item.result.assurance is Assurance.DECLARED
 
 
-@_readable
-@dataclass(config=_CONFIG)
+@readable
+@dataclass(config=CONFIG)
 class Checkpoint:
     """A step that was committed: the state to resume from, and the evidence that it was reached.
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.cancelling import Cancel
+from agentos.core.checkpoints.models import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,10 @@ class Seen:
     """The probe looked, and these are the facts."""
 
     facts: dict[str, Any]
+    # Earlier tries at the same look, oldest first.
+    attempts: tuple[dict[str, Any], ...] = ()
+    # Milliseconds that all tries took.
+    took_ms: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,10 @@ class Unseen:
     code: str
     message: str
     hint: str = ""
+    # Looking again a moment later may help.
+    transient: bool = False
+    attempts: tuple[dict[str, Any], ...] = ()
+    took_ms: float = field(default=0.0, compare=False)
 
 
 Observation = Seen | Unseen
@@ -42,17 +51,22 @@ class Surroundings:
 
     base_path: str
     allowed_roots: tuple[str, ...] = ()
+    # Seconds for one look.
     timeout: float = 300.0
     # The registry's own file, which db_row reads when evidence names no database.
     own_database: str | None = None
     # Decoded only if a recorded fact is asked for.
     snapshot: Callable[[], dict[str, Any] | None] = field(default=_no_snapshot)
+    # Set while several looks are under way together.
+    cancel: Cancel | None = None
 
 
 class Probe(Protocol):
-    """Looks at the world for one evidence type; never judges, never changes anything, never waits without a limit."""
+    """Looks at the world for one evidence type; never judges, never changes anything, never waits without a limit.
 
-    evidence_type: EvidenceType
+    A probe that reads content may also have `size(evidence, around)`: how many bytes a look would read, as a hint and at the
+    price of a glance, so that large things are read side by side.
+    """
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look once. What could not be seen is an Unseen, never an exception and never a guess."""

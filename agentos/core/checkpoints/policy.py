@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentos._text import shown
-from agentos.core.checkpoints.models import SUBJECT_KINDS, Evidence, EvidencePack, EvidenceType, Outcome
+from agentos._text import listed, shown
+from agentos.core.checkpoints.kinds import is_known
+from agentos.core.checkpoints.models import Evidence, EvidencePack
+from agentos.core.checkpoints.results import Assurance, Outcome
+from agentos.core.checkpoints.subjects import SUBJECT_KINDS
 from agentos.errors import EvidenceDefinitionError
-
-_TYPES = frozenset(EvidenceType)
 
 
 def required(pack: EvidencePack) -> int:
@@ -37,6 +38,11 @@ def verdict(pack: EvidencePack, outcomes: Sequence[Outcome]) -> Outcome:
     if holds(pack, outcomes):
         return Outcome.VERIFIED
     return _shortfall(outcomes, required(pack)) if pack.evidence_list else Outcome.FAILED
+
+
+def outcome_of(pack: EvidencePack) -> Outcome:
+    """The outcome of the whole pack by the results its items carry; what carries none was not looked at."""
+    return verdict(pack, [Outcome.NOT_RUN if item.result is None else item.result.outcome for item in pack.evidence_list])
 
 
 def left_holds(pack: EvidencePack, outcomes: Sequence[Outcome]) -> bool:
@@ -66,6 +72,10 @@ def refuse_spoiled(pack: EvidencePack) -> None:
     good = type(pack.evidence_list) is list and type(pack.require_all) is bool and type(pack.allow_partial) is bool
     if not good or type(pack.min_verified) is not int or pack.min_verified < 0:
         raise EvidenceDefinitionError("EvidencePack: a field was changed to something that the constructor would refuse")
+    if pack.min_assurance is not None and not isinstance(pack.min_assurance, Assurance):
+        raise EvidenceDefinitionError(
+            f"EvidencePack.min_assurance: {shown(pack.min_assurance, 60)} is none of {listed([*Assurance])}"
+        )
     refuse_no_subject(pack.releases)
     for number, item in enumerate(pack.evidence_list):
         if not isinstance(item, Evidence) or not _is_whole(item):
@@ -89,8 +99,12 @@ def refuse_no_subject(releases: object) -> None:
 
 
 def _is_whole(item: Evidence) -> bool:
-    known = isinstance(item.evidence_type, str) and item.evidence_type in _TYPES
-    return known and type(item.description) is str and type(item.expected) is dict and type(item.metadata) is dict
+    return (
+        is_known(item.evidence_type)
+        and type(item.description) is str
+        and type(item.expected) is dict
+        and type(item.metadata) is dict
+    )
 
 
 def refuse_unreachable(pack: EvidencePack) -> None:

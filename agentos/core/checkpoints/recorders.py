@@ -5,9 +5,10 @@ from __future__ import annotations
 from agentos.core.checkpoints import records
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime
-from agentos.core.checkpoints.models import EvidencePack, Outcome
+from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
 

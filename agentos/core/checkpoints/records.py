@@ -16,20 +16,14 @@ from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.kinds import as_claimed, kind_of
 from agentos.core.checkpoints.kinds.kind import RELEASE, lifetime_of
 from agentos.core.checkpoints.lifecycle import StepState
-from agentos.core.checkpoints.models import (
-    Assurance,
-    Checkpoint,
-    Evidence,
-    EvidencePack,
-    EvidenceResult,
-    EvidenceType,
-    Outcome,
-    VerificationStatus,
-    trusted,
-)
+from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType, VerificationStatus, trusted
 from agentos.core.checkpoints.ports import Claim, StoredStep
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.errors import EvidenceDefinitionError, SnapshotError
 
+_TYPES = {each.value: each for each in EvidenceType}
+# Left out of what is stored where there is nothing to say.
+_MOSTLY_EMPTY = ("flaky", "attempts", "notes")
 # What a step leaves behind of which nobody said what it would be.
 EMPTY_PACK = b'{"evidence_list":[],"require_all":true,"allow_partial":false,"min_verified":0}'
 
@@ -59,7 +53,7 @@ def encode_pack(pack: EvidencePack) -> tuple[bytes, EvidencePack]:
             {
                 "evidence_list": [
                     {
-                        "evidence_type": EvidenceType(item.evidence_type).value,
+                        "evidence_type": str(item.evidence_type),
                         "description": item.description,
                         "expected": item.expected,
                         "metadata": item.metadata,
@@ -71,6 +65,7 @@ def encode_pack(pack: EvidencePack) -> tuple[bytes, EvidencePack]:
                 "min_verified": pack.min_verified,
                 # Left out where there are none, as in nearly every pack.
                 **({"releases": pack.releases} if pack.releases else {}),
+                **({"min_assurance": pack.min_assurance.value} if pack.min_assurance is not None else {}),
             },
             "evidence_pack",
             small=True,
@@ -88,11 +83,14 @@ def decode_pack(data: bytes) -> EvidencePack:
 def _pack_of(stored: dict[str, Any]) -> EvidencePack:
     stored["evidence_list"] = [_pending(item) for item in stored["evidence_list"]]
     stored.setdefault("releases", [])
+    least = stored.get("min_assurance")
+    stored["min_assurance"] = None if least is None else Assurance(least)
     return trusted(EvidencePack, **stored)
 
 
 def _pending(stored: dict[str, Any]) -> Evidence:
-    stored["evidence_type"] = EvidenceType(stored["evidence_type"])
+    # A name that is no type of ours was brought by others, and may not be known in this process.
+    stored["evidence_type"] = _TYPES.get(stored["evidence_type"], stored["evidence_type"])
     return trusted(
         Evidence,
         **stored,
@@ -117,12 +115,17 @@ def encode_results(pack: EvidencePack, at: datetime) -> bytes:
 
 def _stored_result(result: EvidenceResult) -> dict[str, Any]:
     assurance = None if result.assurance is None else result.assurance.value
-    return {**result.__dict__, "outcome": result.outcome.value, "assurance": assurance}
+    plain = {**result.__dict__, "outcome": result.outcome.value, "assurance": assurance}
+    for name in _MOSTLY_EMPTY:
+        if not plain[name]:
+            del plain[name]
+    return plain
 
 
 def _loaded_result(stored: dict[str, Any]) -> EvidenceResult:
     stored["outcome"] = Outcome(stored["outcome"])
     stored["assurance"] = None if stored["assurance"] is None else Assurance(stored["assurance"])
+    stored = {"flaky": False, "attempts": [], "notes": [], **stored}
     return trusted(EvidenceResult, **stored)
 
 

@@ -14,10 +14,13 @@ from datetime import UTC, datetime
 from agentos.core.checkpoints import records
 from agentos.core.checkpoints.interrupted import Settling, settle
 from agentos.core.checkpoints.judging import Claimed, Finding, Judge, Judged
-from agentos.core.checkpoints.models import Evidence, EvidencePack, Outcome
+from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.kinds.kind import Lifetime, lifetime_of
+from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.observing import Seen, Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.recovered import Verdict
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.world import Entry, World, Worlds
 
@@ -144,9 +147,13 @@ class Survey:
         """The checkpoint's own pack with what is seen of each item now, also of those that do not gate."""
         claimed = self._judge.claimed(stored.sequence or 0)
         now = datetime.now(UTC)
-        for item in claimed.pack.evidence_list:
-            item.record(self._judge.looking.result(item, claimed.around), now)
-        return claimed.pack
+        looking, pack = self._judge.looking, claimed.pack
+        for item in pack.evidence_list:
+            # What decides nothing is not waited for.
+            gates = lifetime_of(item, kind_of(item).lifetime) is not Lifetime.STEP
+            look = looking.result if gates else looking.glance
+            item.record(look(item, claimed.around, pack), now)
+        return pack
 
     def in_flight(self, finding: Finding, walk: Walk) -> StoredStep | None:
         """The interrupted step that said it would change this, if one did."""

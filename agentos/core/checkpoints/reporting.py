@@ -15,7 +15,7 @@ from agentos._text import shown
 from agentos.core.checkpoints import codec, policy, records
 from agentos.core.checkpoints.holders import described, is_alive, new_holder
 from agentos.core.checkpoints.judging import Finding, Judged
-from agentos.core.checkpoints.models import EvidencePack, Outcome
+from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.ports import Look, StoredStep
 from agentos.core.checkpoints.recovered import (
     IN_FLIGHT,
@@ -28,6 +28,7 @@ from agentos.core.checkpoints.recovered import (
     origin,
 )
 from agentos.core.checkpoints.recovery import Settled, Survey, Walk
+from agentos.core.checkpoints.results import Outcome
 from agentos.errors import StoreBusyError, StoreUnavailableError
 
 if TYPE_CHECKING:

@@ -6,16 +6,17 @@ the step begun, with the error written down. No globals, no decorators.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from agentos._log import warn
 from agentos._text import shown
+from agentos.core.checkpoints import wanted
 from agentos.core.checkpoints.explaining import list_reasons
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
+from agentos.core.checkpoints.wanted import Wanted
 from agentos.errors import (
     CheckpointError,
     EvidenceUnavailableError,
@@ -123,7 +124,7 @@ class StepBlock:
         self._task = task
         self._type = checkpoint_type
         self._begin = begin
-        self._claims: list[Evidence | _FileClaim] = []
+        self._claims: list[Evidence | Wanted] = []
         self._releases: list[str] = []
 
     def proves(self, evidence: Evidence) -> None:
@@ -143,11 +144,7 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        name = _name_of(path, "proves_file")
-        about = description or f"content of {shown(name, 120)}"
-        claim = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
-        kind_of(claim).refuse_malformed(claim)
-        self._claims.append(_FileClaim(claim))
+        self._claims.append(_checked(wanted.file_content(path, description)))
 
     def proves_absent(self, path: str | Path, description: str = "") -> None:
         """Claim that nothing is at this path when the block ends, and that nothing comes back there.
@@ -155,7 +152,7 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        self._claims.append(_absence(_name_of(path, "proves_absent"), description))
+        self._claims.append(_absence(path, description))
 
     def releases(self, path: str | Path) -> None:
         """Let go of a file: what was claimed of it stands no longer, and nothing is claimed instead.
@@ -163,7 +160,7 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        claim = _absence(_name_of(path, "releases"), "")
+        claim = _absence(path, "")
         self._releases.append(kind_of(claim).subject(claim, str(self._task.manager.base_path)))
 
     def __enter__(self) -> Self:
@@ -179,8 +176,9 @@ class StepBlock:
             self._note(error)
             return
         try:
-            pack = EvidencePack([self._measured(claim) for claim in self._claims], releases=self._releases)
-            self.checkpoint = manager.commit_step(self.step_id, pack, snapshot=self.state, lease=self._task.lease)
+            self.checkpoint = manager.commit_block(
+                self.step_id, self._claims, self._releases, snapshot=self.state, lease=self._task.lease
+            )
         except (InvalidInputError, EvidenceUnavailableError) as refusal:
             # Nothing was stored: the step stays begun, and why is written down with it.
             self._note(refusal)
@@ -195,16 +193,6 @@ class StepBlock:
             # The caller's own exception is the one to see; that it could not be written down only makes the report poorer.
             warn("checkpoints", "the error of step %s could not be recorded: %s", self.step_id, trouble)
 
-    def _measured(self, claim: Evidence | _FileClaim) -> Evidence:
-        if isinstance(claim, Evidence):
-            return claim
-        try:
-            path, about = claim.file.expected["path"], claim.file.description
-            return Evidence.capture_file(path, base_path=self._task.manager.base_path, description=about)
-        except EvidenceUnavailableError:
-            # There is no content to claim: claim the file itself, and let verification say what is wrong with it.
-            return claim.file
-
     def _refuse(self, checkpoint: Checkpoint) -> None:
         reasons = list_reasons(checkpoint.evidence_pack)
         why = "; ".join(reasons) if reasons else "nothing was claimed"
@@ -216,23 +204,15 @@ class StepBlock:
         )
 
 
-def _name_of(path: object, method: str) -> str:
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    if not isinstance(name, str):
-        raise InvalidInputError(f"step.{method}: takes a path, found {shown(path, 80)}")
-    return name
-
-
-def _absence(name: str, description: str) -> Evidence:
+def _absence(path: object, description: str) -> Evidence:
+    name = wanted.path_text(path)
     claim = Evidence(EvidenceType.ARTIFACT_ABSENT, description or f"nothing at {shown(name, 120)}", {"path": name})
     kind_of(claim).refuse_malformed(claim)
     return claim
 
 
-class _FileClaim:
-    """A file to be measured when the block ends."""
-
-    __slots__ = ("file",)
-
-    def __init__(self, file: Evidence) -> None:
-        self.file = file
+def _checked(claim: Wanted) -> Wanted:
+    """Refuse at once what could never be claimed; that it is there is asked when the block ends."""
+    if claim.otherwise is not None:
+        kind_of(claim.otherwise).refuse_malformed(claim.otherwise)
+    return claim

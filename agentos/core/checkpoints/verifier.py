@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agentos._fork import importing
 from agentos._text import shown
 from agentos.core.checkpoints import policy
-from agentos.core.checkpoints.kinds import kind_of
-from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceResult, EvidenceType, Outcome
+from agentos.core.checkpoints.kinds import kind_of, probe_of
+from agentos.core.checkpoints.kinds.kind import Effort
+from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.observing import Observation, Probe, Surroundings, Unseen
+from agentos.core.checkpoints.patience import limit_of, patiently
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.errors import EvidenceDefinitionError, InvalidInputError
 
 DEFAULT_TIMEOUT = 300.0
@@ -32,6 +36,8 @@ class EvidenceVerifier:
         base_path: where relative paths resolve (default: the current directory, made absolute now).
         allowed_roots: if given, absolute paths must lie beneath one of these.
         timeout: seconds one item may take before it counts as not checkable.
+        deadline: seconds all items of a pack may take together (default: each has its own limit only).
+        strict: what is only declared does not count.
     """
 
     def __init__(
@@ -40,19 +46,23 @@ class EvidenceVerifier:
         *,
         allowed_roots: Iterable[str | Path] | None = None,
         timeout: float = DEFAULT_TIMEOUT,
-        probes: Mapping[EvidenceType, Probe] | None = None,
+        deadline: float | None = None,
+        strict: bool = False,
+        probes: Mapping[Any, Probe] | None = None,
     ) -> None:
         if probes is None:
             from agentos.wiring import default_probes  # noqa: PLC0415 - rules do not know the eyes; wiring does
 
             probes = default_probes()
-        if type(timeout) not in (int, float) or not timeout > 0:
-            raise InvalidInputError(f"timeout must be a positive number of seconds, found {shown(timeout, 60)}")
+        if type(strict) is not bool:
+            raise InvalidInputError(f"strict must be true or false, found {shown(strict, 60)}")
         self._probes = probes
+        self._deadline = None if deadline is None else _seconds("deadline", deadline)
+        self._least = Assurance.RECORDED if strict else None
         self.around = Surroundings(
             base_path=absolute(base_path),
             allowed_roots=_roots(allowed_roots),
-            timeout=timeout,
+            timeout=_seconds("timeout", timeout),
         )
 
     @property
@@ -68,7 +78,7 @@ class EvidenceVerifier:
 
     def verify_evidence(self, evidence: Evidence) -> bool:
         """Whether this one claim holds now. The item carries the answer: `verified`, `verification_error`, `result`."""
-        self._look(evidence, self.around)
+        self._look_at([evidence], self.around, None)
         return evidence.verified
 
     def verify_evidence_pack(self, pack: EvidencePack) -> bool:
@@ -85,8 +95,8 @@ class EvidenceVerifier:
         """Look at each item and count. `failed` is everything that is not verified; no items is no success."""
         if not isinstance(evidence_list, (list, tuple)):
             raise InvalidInputError(f"what is verified must be a list of Evidence, found {shown(evidence_list, 80)}")
-        verified = sum(self.verify_evidence(evidence) for evidence in evidence_list)
-        total = len(evidence_list)
+        self._look_at(evidence_list, self.around, None)
+        verified, total = sum(evidence.verified for evidence in evidence_list), len(evidence_list)
         return {
             "total": total,
             "verified": verified,
@@ -101,32 +111,86 @@ class EvidenceVerifier:
         Args:
             checked: the definitions were checked just now, or when they were stored.
         """
-        look = self._judge if checked else self._look
-        return policy.verdict(pack, [look(evidence, around).outcome for evidence in pack.evidence_list])
+        if checked:
+            return self.judge_seen(pack, self.observe_all([(item, around) for item in pack.evidence_list]))
+        self._look_at(pack.evidence_list, around, pack.min_assurance)
+        return policy.outcome_of(pack)
 
-    def _look(self, evidence: Evidence, around: Surroundings) -> EvidenceResult:
-        if not isinstance(evidence, Evidence):
-            raise InvalidInputError(f"what is verified must be Evidence, found {shown(evidence, 80)}")
-        try:
-            kind_of(evidence).refuse_malformed(evidence)  # (1)
-        except EvidenceDefinitionError as error:
-            result = EvidenceResult(Outcome.ERROR, "INVALID_DEFINITION", error.message, error.hint)
-            evidence.record(result, datetime.now(UTC))
-            return result
-        return self._judge(evidence, around)
+    def judge_seen(self, pack: EvidencePack, seen: Sequence[Observation]) -> Outcome:
+        """The same where the looks were taken already, one per item in order."""
+        least, now = self.least(pack), datetime.now(UTC)
+        for item, observation in zip(pack.evidence_list, seen, strict=True):
+            item.record(kind_of(item).result(item, observation, observation.took_ms, least=least), now)
+        return policy.outcome_of(pack)
 
-    def _judge(self, evidence: Evidence, around: Surroundings) -> EvidenceResult:
-        started = time.monotonic()
-        observation = self.observe(evidence, around)  # (2)
-        result = kind_of(evidence).result(evidence, observation, round((time.monotonic() - started) * 1000, 3))  # (3)
-        evidence.record(result, datetime.now(UTC))
-        return result
+    def least(self, pack: EvidencePack) -> Assurance | None:
+        """How sure an item of this pack must be to count."""
+        wanted = pack.min_assurance
+        if self._least is None or (wanted is not None and wanted.reaches(self._least)):
+            return wanted
+        return self._least
 
-    def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
-        """Look once, and judge nothing. What a probe raises is its bug, and reads as "could not look"."""
-        probe = self._probes.get(evidence.evidence_type)
+    def _look_at(self, evidence: Sequence[Evidence], around: Surroundings, least: Assurance | None) -> None:
+        """Check each definition, look at those that can be, and record what came of it."""
+        pack = EvidencePack(min_assurance=least)
+        for item in evidence:
+            if not isinstance(item, Evidence):
+                raise InvalidInputError(f"what is verified must be Evidence, found {shown(item, 80)}")
+            try:
+                kind_of(item).refuse_malformed(item)  # (1)
+            except EvidenceDefinitionError as error:
+                item.record(EvidenceResult(Outcome.ERROR, "INVALID_DEFINITION", error.message, error.hint), datetime.now(UTC))
+            else:
+                pack.evidence_list.append(item)
+        seen = self.observe_all([(item, around) for item in pack.evidence_list])  # (2)
+        self.judge_seen(pack, seen)  # (3)
+
+    # Looking without judging.
+
+    def observe(self, evidence: Evidence, around: Surroundings, *, once: bool = True) -> Observation:
+        """Look at one thing. What a probe raises is its bug, and reads as "could not look".
+
+        Args:
+            once: what differs is not looked at again, whatever it is.
+        """
+        started, kind = time.monotonic(), kind_of(evidence)
+        seen = patiently(lambda around: self._probed(evidence, around), kind, evidence, around, once=once)
+        return replace(seen, took_ms=round((time.monotonic() - started) * 1000, 3))
+
+    def observe_all(
+        self, asked: Sequence[tuple[Evidence, Surroundings]], *, once: bool = False, deadline: float | None = None
+    ) -> list[Observation]:
+        """Look at each of these, side by side where that helps; what was seen, in this order.
+
+        Args:
+            deadline: seconds for all of them together.
+        """
+        until = self._deadline if deadline is None else deadline
+        if not asked:
+            return []
+        if len(asked) == 1 and until is None and kind_of(asked[0][0]).effort is not Effort.WAIT:
+            return [self.observe(*asked[0], once=once)]
+        with importing:
+            from agentos.core.checkpoints.together import Asked, look_at_all  # noqa: PLC0415 - a pack of one needs no company
+
+        def look(evidence: Evidence, around: Surroundings) -> Observation:
+            return self.observe(evidence, around, once=once)
+
+        def one(evidence: Evidence, around: Surroundings) -> Asked:
+            kind, probe = kind_of(evidence), self._probe(evidence)
+            size = getattr(probe, "size", None) if kind.effort is Effort.READ else None
+            return Asked(evidence, around, kind.effort, limit_of(evidence, kind, around), look, size)
+
+        return look_at_all([one(*each) for each in asked], until)
+
+    def _probe(self, evidence: Evidence) -> Probe | None:
+        return self._probes.get(evidence.evidence_type) or probe_of(evidence)
+
+    def _probed(self, evidence: Evidence, around: Surroundings) -> Observation:
+        probe = self._probe(evidence)
         if probe is None:
-            return Unseen("NO_PROBE", f"nothing here can look at {evidence.evidence_type}")
+            name = shown(evidence.evidence_type, 60)
+            return Unseen("NO_PROBE", f"nothing here can look at {name}", "import the module that brings this type of evidence")
         try:
             return probe.observe(evidence, around)
         except Exception as error:  # noqa: BLE001 - a probe's bug must never read as "the world differs"
@@ -166,3 +230,9 @@ def absolute(path: str | Path | None, name: str = "base_path", start: str | Path
             f"{name} {shown(found, 120)}: its name is not UTF-8, which the registry cannot keep", hint="rename the folder"
         ) from None
     return found
+
+
+def _seconds(name: str, value: float) -> float:
+    if type(value) not in (int, float) or not value > 0:
+        raise InvalidInputError(f"{name} must be a positive number of seconds, found {shown(value, 60)}")
+    return value

@@ -17,10 +17,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agentos.core.checkpoints.kinds.kind import RELEASE, Lifetime
+from agentos.core.checkpoints.subjects import WITHOUT_BASE
 
 _STANDING = frozenset({Lifetime.LASTING.value, Lifetime.TASK.value})
-# Everything else starts at a base; a kind of subject that is not known here is told apart by it, which claims more, not less.
-_WITHOUT_BASE = ("file:/", "row:/", "row:#", "command:")
 _by_item = itemgetter(2)
 
 
@@ -220,7 +219,7 @@ class Worlds:
         return found
 
     def _identity(self, subject: str, base: str) -> Hashable:
-        return subject if self._moved or subject.startswith(_WITHOUT_BASE) else (base, subject)
+        return subject if self._moved or subject.startswith(WITHOUT_BASE) else (base, subject)
 
 
 def _last_word(claims: list[Entry], end: int) -> list[Entry]:

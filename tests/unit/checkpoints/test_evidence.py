@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentos.core.checkpoints.models import Assurance, Evidence, EvidencePack, EvidenceType, Outcome, VerificationStatus
+from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType, VerificationStatus
 from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.results import Assurance, Outcome
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import InvalidInputError
 from agentos.probes import PROBES
@@ -352,9 +353,9 @@ def test_an_item_broken_after_it_was_made_is_an_error(verifier, attribute, value
 
 def test_a_type_may_be_given_as_text(verifier):
     """A string is as good as the enum, also when it is set later."""
-    item = Evidence("artifact_exists", "", {"path": "file"})  # type: ignore[arg-type]
+    item = Evidence("artifact_exists", "", {"path": "file"})
     assert item.evidence_type is EvidenceType.ARTIFACT_EXISTS
-    item.evidence_type = "artifact_exists"  # type: ignore[assignment]
+    item.evidence_type = "artifact_exists"
     assert verifier.verify_evidence(item)
 
 

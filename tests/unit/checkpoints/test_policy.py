@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from agentos.core.checkpoints import policy
-from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType, Outcome
+from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
+from agentos.core.checkpoints.results import Outcome
 from agentos.errors import EvidenceDefinitionError
 
 VERIFIED, FAILED, ERROR, NOT_RUN = Outcome.VERIFIED, Outcome.FAILED, Outcome.ERROR, Outcome.NOT_RUN

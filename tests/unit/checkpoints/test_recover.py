@@ -30,9 +30,9 @@ def watched(manager: CheckpointManager, monkeypatch) -> list[Evidence]:
     looks: list[Evidence] = []
     observe = manager.verifier.observe
 
-    def seen(evidence: Evidence, *around: Any) -> Any:
+    def seen(evidence: Evidence, *around: Any, **options: Any) -> Any:
         looks.append(evidence)
-        return observe(evidence, *around)
+        return observe(evidence, *around, **options)
 
     monkeypatch.setattr(manager.verifier, "observe", seen)
     return looks
@@ -521,7 +521,7 @@ def test_a_glance_comes_before_a_hash(manager: CheckpointManager, work: Path, mo
     (work / "flag").unlink()
     looks = watched(manager, monkeypatch)
     assert "diverged" == verdict(manager)
-    assert "artifact_exists" == looks[0].evidence_type.value
+    assert "artifact_exists" == looks[0].evidence_type
 
 
 def test_a_row_of_a_database_is_walked_like_a_file(manager: CheckpointManager, tmp_path: Path):

@@ -493,7 +493,7 @@ def test_control_characters_are_escaped_wherever_they_come_from(manager: Checkpo
         (CheckpointError, lambda: manager.finish_task(NASTY + "nobody")),
         (CheckpointError, lambda: manager.commit_step(NASTY, exists("out.txt"))),
         (CheckpointError, lambda: manager.commit_step(step, exists("out.txt"), NASTY)),
-        (CheckpointError, lambda: manager.commit_step(step, EvidencePack([Evidence("artifact_exists", NASTY, {"path": 5})]))),  # type: ignore[arg-type]
+        (CheckpointError, lambda: manager.commit_step(step, EvidencePack([Evidence("artifact_exists", NASTY, {"path": 5})]))),
         (CheckpointError, lambda: manager.commit_step(step, exists("../" + NASTY))),
         (CheckpointError, lambda: manager.verify_checkpoint(NASTY + "unknown")),
         (EvidenceMismatchError, lambda: manager.rollback_to_checkpoint(NASTY)),

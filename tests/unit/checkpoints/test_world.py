@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentos.core.checkpoints.kinds import KINDS
-from agentos.core.checkpoints.models import SUBJECT_KINDS, Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.subjects import SUBJECT_KINDS
 from agentos.core.checkpoints.world import Entry, World, Worlds
 
 X, Y = "file:x", "file:y"
@@ -141,7 +142,7 @@ def test_every_kind_of_subject_is_known():
     """A type whose subjects start with another word could be claimed and never be released."""
     expected = {"path": "x", "sha256": "0" * 64, "exit_code": 0, "table": "t", "where": {"id": 1}}
     for type_, kind in KINDS.items():
-        item = Evidence(type_, "d", {key: value for key, value in expected.items() if key in kind.known})
+        item = Evidence(type_, "d", {key: value for key, value in expected.items() if key in kind.expected})
         assert kind.subject(item, "/base").split(":")[0] in SUBJECT_KINDS
     assert set(KINDS) == set(EvidenceType)
 

@@ -12,6 +12,7 @@ import pytest
 
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Surroundings
+from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.probes import PROBES
 from agentos.probes.descriptors import release_parked
 from tests.unit.probes.databases import Look, writing
@@ -59,9 +60,9 @@ def look(base: Path) -> Look:
     """Observe one claim: `look("file_sha256", path="x")`; surroundings may be given as `around={...}`."""
 
     def observe(kind: str, *, metadata: dict[str, Any] | None = None, around: Any = None, **expected: Any) -> Observation:
-        claim = Evidence(kind, "what is claimed", expected, metadata or {})  # type: ignore[arg-type]
+        claim = Evidence(kind, "what is claimed", expected, metadata or {})
         seen_from = Surroundings(**{"base_path": str(base), "timeout": 20.0, **(around or {})})
-        return PROBES[claim.evidence_type].observe(claim, seen_from)
+        return EvidenceVerifier(base, probes=PROBES).observe(claim, seen_from)
 
     return observe
 

@@ -11,14 +11,13 @@ from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import EvidenceUnavailableError, InvalidInputError
 from agentos.probes import PROBES
-from agentos.probes.capture import capture_file
 
 
 def test_the_claim_holds_the_moment_it_is_made(base):
     """Path as given, SHA-256 in lower case, size; and it verifies."""
     (base / "d").mkdir()
     (base / "d" / "x").write_bytes(b"content")
-    claim = capture_file("d/x", str(base), "the result")
+    claim = Evidence.capture_file("d/x", base_path=str(base), description="the result")
     assert claim == Evidence(
         EvidenceType.FILE_SHA256,
         "the result",
@@ -30,9 +29,9 @@ def test_the_claim_holds_the_moment_it_is_made(base):
 def test_a_path_object_and_an_absolute_path_will_do(base, monkeypatch):
     """Without a base the current directory is it, as everywhere."""
     (base / "x").write_bytes(b"")
-    assert capture_file(base / "x").expected["path"] == str(base / "x")
+    assert Evidence.capture_file(base / "x").expected["path"] == str(base / "x")
     monkeypatch.chdir(base)
-    claim = capture_file("x")
+    claim = Evidence.capture_file("x")
     assert (claim.expected["path"], claim.description) == ("x", "content of x")
 
 
@@ -53,7 +52,7 @@ def test_what_cannot_be_measured_is_refused_with_the_reason(base, path, code, sa
     os.mkfifo(base / "fifo")
     (base / "loop").symlink_to("loop")
     with pytest.raises(EvidenceUnavailableError) as refused:
-        capture_file(path, base)
+        Evidence.capture_file(path, base_path=base)
     assert refused.value.message.startswith(says)
     assert refused.value.diagnostics()["code"] == code
 
@@ -61,5 +60,5 @@ def test_what_cannot_be_measured_is_refused_with_the_reason(base, path, code, sa
 @pytest.mark.parametrize("path", [None, 7, b"x"])
 def test_what_is_no_path_is_refused(path):
     """The argument is named, not the machinery that stumbled over it."""
-    with pytest.raises(InvalidInputError, match="capture_file: takes a path, found"):
-        capture_file(path)
+    with pytest.raises(InvalidInputError, match="a path is needed, found"):
+        Evidence.capture_file(path)

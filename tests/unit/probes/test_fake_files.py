@@ -26,7 +26,7 @@ def user(fs: FakeFilesystem) -> Iterator[FakeFilesystem]:
 
 
 def observe(kind: str, path: str) -> Seen | Unseen:
-    claim = Evidence(kind, "what is claimed", {"path": path})  # type: ignore[arg-type]
+    claim = Evidence(kind, "what is claimed", {"path": path})
     return PROBES[claim.evidence_type].observe(claim, Surroundings("/base"))
 
 

@@ -43,7 +43,7 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> Syncs:
 
 
 def settle(base: Path, *paths: str, since: datetime = LONG_AGO, kind: str = "file_sha256", **around: Any) -> Unseen | None:
-    claims = [Evidence(kind, "written", {"path": path}) for path in paths]  # type: ignore[arg-type]
+    claims = [Evidence(kind, "written", {"path": path}) for path in paths]
     return sync_recent(claims, Surroundings(**{"base_path": str(base), **around}), since)
 
 

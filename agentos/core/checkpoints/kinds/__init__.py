@@ -1,42 +1,95 @@
 """The evidence types: for each, what may be claimed, what it is about, how long it stands, and when it holds.
 
-One file per kind of subject. Looking at the world is not done here: see probes/.
+One file per kind of subject, loaded when a claim of its kind is met: a process pays for the few it uses. Types of your own are
+registered in custom.py. Looking at the world is not done here: see probes/.
 """
 
 from __future__ import annotations
 
-from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds import commands, files, rows
-from agentos.core.checkpoints.kinds.kind import Kind, Lifetime
-from agentos.core.checkpoints.models import Evidence, EvidenceType
-from agentos.errors import EvidenceDefinitionError
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-KINDS: dict[EvidenceType, Kind] = {
-    EvidenceType.ARTIFACT_EXISTS: files.ARTIFACT_EXISTS,
-    EvidenceType.ARTIFACT_ABSENT: files.ARTIFACT_ABSENT,
-    EvidenceType.FILE_SHA256: files.FILE_SHA256,
-    EvidenceType.COMMAND_EXIT: commands.COMMAND_EXIT,
-    EvidenceType.DB_ROW: rows.DB_ROW,
+from agentos._fork import importing
+from agentos.core.checkpoints.kinds.kind import Kind, Lifetime
+from agentos.core.checkpoints.kinds.places import from_base
+from agentos.core.checkpoints.kinds.unknown import UNKNOWN
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.subjects import OF_A_PATH
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.observing import Probe
+
+# Where the rules of each type are: the constant that is called as the type is.
+_FILES: dict[str, tuple[EvidenceType, ...]] = {
+    "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
+    "commands": (EvidenceType.COMMAND_EXIT,),
+    "rows": (EvidenceType.DB_ROW,),
 }
+_WHERE = {each: file for file, types in _FILES.items() for each in types}
+_loaded: dict[str, Kind] = {}
+
+
+class _Kinds(Mapping[str, Kind]):
+    """Every type that comes with agentos. What is asked for is loaded."""
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in _WHERE:
+            raise KeyError(name)
+        return _loaded.get(name) or _load(EvidenceType(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_WHERE)
+
+    def __len__(self) -> int:
+        return len(_WHERE)
+
+
+KINDS = _Kinds()
 
 
 def kind_of(evidence: Evidence) -> Kind:
-    """The rules for this item.
+    """The rules for this item. Those of a type that nobody here knows refuse every definition, and judge nothing."""
+    name = evidence.evidence_type
+    found = _loaded.get(name) if isinstance(name, str) else UNKNOWN
+    if found is not None:
+        return found
+    if name in _WHERE:
+        return _load(EvidenceType(name))
+    custom = _custom().kind_named(name)
+    return UNKNOWN if custom is None else custom
 
-    Raises:
-        EvidenceDefinitionError: its type was changed into one that does not exist.
-    """
-    kind = KINDS.get(evidence.evidence_type) if isinstance(evidence.evidence_type, str) else None
-    if kind is None:
-        given = shown(evidence.evidence_type, 60)
-        raise EvidenceDefinitionError(f"evidence_type is {given}", hint=f"one of: {listed([each.value for each in KINDS])}")
-    return kind
+
+def probe_of(evidence: Evidence) -> Probe | None:
+    """What looks at this item, if its type is one that others brought."""
+    name = evidence.evidence_type
+    return _custom().probe_named(name) if isinstance(name, str) and name not in _WHERE else None
+
+
+def is_known(name: object) -> bool:
+    """Whether there are rules for evidence of this type."""
+    return isinstance(name, str) and (name in _WHERE or _custom().kind_named(name) is not None)
 
 
 def as_claimed(subject: str, base_path: str) -> str:
     """The subject as a claim made under this base would spell it: a release must meet what it releases."""
     kind, _, rest = subject.partition(":")
-    return files.subject_of(rest, base_path) if kind == files.SUBJECT else subject
+    return f"{kind}:{from_base(rest, base_path)}" if kind in OF_A_PATH else subject
 
 
-__all__ = ["KINDS", "Kind", "Lifetime", "as_claimed", "kind_of"]
+@cache
+def _custom() -> Any:
+    with importing:
+        return import_module(f"{__name__}.custom")
+
+
+def _load(name: EvidenceType) -> Kind:
+    with importing:
+        module = import_module(f"{__name__}.{_WHERE[name]}")
+    kind: Kind = getattr(module, name.name)
+    _loaded[name] = kind
+    return kind
+
+
+__all__ = ["KINDS", "UNKNOWN", "Kind", "Lifetime", "as_claimed", "is_known", "kind_of", "probe_of"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.kinds.kind import Kind, Lifetime, Verdict, refuse, told
-from agentos.core.checkpoints.models import Assurance, Evidence, Outcome
+from agentos.core.checkpoints.kinds.kind import Effort, Kind, Lifetime, Retries, Verdict, refuse, told
+from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.results import Assurance, Outcome
 
 _RERUN = "the step did not end as claimed; do not resume past it"
 
@@ -54,4 +55,14 @@ def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return Verdict(Outcome.VERIFIED, "VERIFIED", assurance=Assurance.RECORDED)
 
 
-COMMAND_EXIT = Kind(frozenset({"exit_code"}), frozenset({"exit_code"}), Lifetime.STEP, _check, subject, _judge)
+COMMAND_EXIT = Kind(
+    {"exit_code": {"type": "integer"}},
+    frozenset({"exit_code"}),
+    Lifetime.STEP,
+    _check,
+    subject,
+    _judge,
+    metadata={"snapshot_key": {"type": "string", "pattern": "^/"}, "actual_exit_code": {}, "command": {}},
+    retries=Retries.NEVER,
+    effort=Effort.GLANCE,
+)

@@ -5,15 +5,15 @@ All are about the same subject, the path, so a later claim of any kind takes the
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import Any
 
-from agentos._text import LIMIT, shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
-from agentos.core.checkpoints.models import Evidence, Outcome
+from agentos._text import shown
+from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.places import PATH, check_path, from_base
+from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.results import Outcome
 
-SUBJECT = "file"
 TYPES = ("any", "file", "directory")
 _LARGEST = 2**63
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
@@ -22,29 +22,15 @@ _TRUST = "nobody vouches for what is there now; put the recorded content back, o
 _CAME_BACK = "find out who put it there; take it away, or fall back to an earlier checkpoint"
 
 
-def _check_path(evidence: Evidence) -> None:
-    path = evidence.expected["path"]
-    if type(path) is not str or not path:
-        refuse(evidence, f"expected['path'] must be a non-empty string, found {told(evidence, path)}")
-    if "\0" in path:
-        refuse(evidence, "expected['path'] holds a NUL, which no path can")
-    if ".." in path and not path.startswith("/") and posixpath.normpath(path).split("/")[0] == "..":
-        refuse(
-            evidence,
-            f"expected['path'] {told(evidence, path, LIMIT)} leaves the base path",
-            "give a path inside it, or an absolute one",
-        )
-
-
 def _check_exists(evidence: Evidence) -> None:
-    _check_path(evidence)
+    check_path(evidence)
     wanted = evidence.expected.get("type", "any")
     if wanted not in TYPES:
         refuse(evidence, f"expected['type'] is {told(evidence, wanted)}", "one of: any, file, directory")
 
 
 def _check_sha256(evidence: Evidence) -> None:
-    _check_path(evidence)
+    check_path(evidence)
     digest = evidence.expected["sha256"]
     if type(digest) is not str or not _SHA256.fullmatch(digest):
         refuse(evidence, f"expected['sha256'] must be 64 hexadecimal digits, found {told(evidence, digest, 80)}")
@@ -55,22 +41,7 @@ def _check_sha256(evidence: Evidence) -> None:
 
 def subject(evidence: Evidence, base_path: str) -> str:
     """`file:` and the path: relative if it lies beneath the base, so that it survives a move of the workspace."""
-    return subject_of(evidence.expected["path"], base_path)
-
-
-def subject_of(path: str, base_path: str) -> str:
-    """The same for a bare path."""
-    return f"{SUBJECT}:{from_base(path, base_path)}"
-
-
-def from_base(path: str, base_path: str) -> str:
-    """One spelling for every way to write a path: relative if it lies beneath the base, the base itself as a dot."""
-    path = posixpath.normpath(path)
-    if not path.startswith("/"):
-        return path
-    # Two slashes at the front mean one, but not to `normpath`.
-    path = f"/{path.lstrip('/')}"
-    return "." if path == base_path else path.removeprefix(base_path.rstrip("/") + "/")
+    return f"file:{from_base(evidence.expected['path'], base_path)}"
 
 
 def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -113,15 +84,53 @@ def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return HOLDS
 
 
+def _fill_sha256(evidence: Evidence, facts: dict[str, Any]) -> dict[str, Any] | None:
+    if "sha256" not in facts:
+        return None
+    return {"path": evidence.expected["path"], "sha256": facts["sha256"], "size": facts["size"]}
+
+
 def _missing(path: str, thing: str, facts: dict[str, Any]) -> Verdict:
     near = facts.get("near", [])
     beside = f" Beside it: {', '.join(shown(name, 80) for name in near)}; an interrupted write?" if near else ""
     return Verdict(Outcome.FAILED, "ARTIFACT_MISSING", f"{path}: expected {thing}, found nothing.{beside}", _TRUST)
 
 
-_EXISTS_KEYS = frozenset({"path", "type"})
-_SHA256_KEYS = frozenset({"path", "sha256", "size"})
+_EXISTS = {"path": PATH, "type": {"enum": list(TYPES)}}
+_CONTENT = {
+    "path": PATH,
+    "sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
+    "size": {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1},
+}
 
-ARTIFACT_EXISTS = Kind(frozenset({"path"}), _EXISTS_KEYS, Lifetime.LASTING, _check_exists, subject, _judge_exists)
-ARTIFACT_ABSENT = Kind(frozenset({"path"}), frozenset({"path"}), Lifetime.LASTING, _check_path, subject, _judge_absent)
-FILE_SHA256 = Kind(frozenset({"path", "sha256"}), _SHA256_KEYS, Lifetime.LASTING, _check_sha256, subject, _judge_sha256)
+ARTIFACT_EXISTS = Kind(
+    _EXISTS,
+    frozenset({"path"}),
+    Lifetime.LASTING,
+    _check_exists,
+    subject,
+    _judge_exists,
+    effort=Effort.GLANCE,
+    shares_looks=True,
+)
+ARTIFACT_ABSENT = Kind(
+    {"path": PATH},
+    frozenset({"path"}),
+    Lifetime.LASTING,
+    check_path,
+    subject,
+    _judge_absent,
+    effort=Effort.GLANCE,
+    shares_looks=True,
+)
+FILE_SHA256 = Kind(
+    _CONTENT,
+    frozenset({"path", "sha256"}),
+    Lifetime.LASTING,
+    _check_sha256,
+    subject,
+    _judge_sha256,
+    effort=Effort.READ,
+    fill=_fill_sha256,
+    shares_looks=True,
+)

@@ -1,17 +1,26 @@
-"""What every evidence type has in common: a definition that is checked, a subject, a lifetime, and a judgement."""
+"""What every evidence type has in common: a definition that is checked, a subject, a lifetime, and a judgement.
+
+A definition is what `expected` and `metadata` may hold, as a JSON schema for editors, and a check that says in words what is
+wrong. How often is looked and for how long depends on what is looked at: see `Retries`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from agentos._text import MASKED, listed, shown
 from agentos.core.checkpoints import codec
-from agentos.core.checkpoints.models import Assurance, Evidence, EvidenceResult, Outcome, trusted
+from agentos.core.checkpoints.models import Evidence, trusted
 from agentos.core.checkpoints.observing import Observation, Unseen
+from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.errors import EvidenceDefinitionError, SnapshotError
+
+Schema = Mapping[str, Any]
+LONGEST_WAIT = 86_400.0
+FLAKY = "FLAKY"
 
 
 class Lifetime(StrEnum):
@@ -26,6 +35,26 @@ class Lifetime(StrEnum):
 RELEASE = "release"
 
 
+class Retries(StrEnum):
+    """When another look may say something else, and may be believed.
+
+    Content that differs is never looked at again: retrying until it passes hides damage. A service may still be starting.
+    """
+
+    NEVER = "never"
+    TRANSIENT = "transient"
+    FAILURES = "failures"
+
+
+class Effort(IntEnum):
+    """What a look costs: those that cost least come first, so that a state that a glance refutes needs no gigabyte hashed."""
+
+    GLANCE = 0
+    LOOK = 1
+    READ = 2
+    WAIT = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A judgement on facts. `code` is stable: programs may depend on it."""
@@ -35,6 +64,9 @@ class Verdict:
     message: str = ""
     hint: str = ""
     assurance: Assurance | None = Assurance.OBSERVED
+    # Looking again cannot help, whatever is looked at.
+    final: bool = False
+    notes: tuple[str, ...] = ()
 
 
 HOLDS = Verdict(Outcome.VERIFIED, "VERIFIED")
@@ -44,13 +76,25 @@ HOLDS = Verdict(Outcome.VERIFIED, "VERIFIED")
 class Kind:
     """The rules of one evidence type."""
 
+    # What `expected` and `metadata` may hold, key by key. `metadata` may hold anything else too.
+    expected: Mapping[str, Schema]
     required: frozenset[str]
-    # What a definition may hold, the required keys included.
-    known: frozenset[str]
     lifetime: Lifetime
     check: Callable[[Evidence], None]
     subject: Callable[[Evidence, str], str]
     judge: Callable[[Evidence, dict[str, Any]], Verdict]
+    metadata: Mapping[str, Schema] = field(default_factory=dict)
+    retries: Retries = Retries.TRANSIENT
+    effort: Effort = Effort.LOOK
+    # Seconds one look, and all looks together, may take unless the evidence says otherwise; None: what whoever asks allows.
+    timeout: float | None = None
+    deadline: float | None = None
+    # What can be claimed of what was seen, for evidence that is captured; None if there is nothing to claim.
+    fill: Callable[[Evidence, dict[str, Any]], dict[str, Any] | None] | None = None
+    # Claims that speak of the same name are judged by the same facts, so one look serves all of them.
+    shares_looks: bool = False
+    # What it looks at is content: a pass after a failure is no pass.
+    content: bool = True
 
     def refuse_malformed(self, evidence: Evidence) -> None:
         """Refuse a definition that could never be checked, before anything is stored.
@@ -73,23 +117,44 @@ class Kind:
         keys = evidence.expected.keys()
         if not self.required <= keys:
             refuse(evidence, f"Missing {listed([repr(key) for key in sorted(self.required - keys)])} in expected")
-        if not keys <= self.known:
-            unknown = listed(sorted(keys - self.known))
-            refuse(evidence, f"unknown key in expected: {unknown}", f"known: {listed(sorted(self.known))}")
+        if not keys <= self.expected.keys():
+            unknown = listed(sorted(keys - self.expected.keys()))
+            refuse(evidence, f"unknown key in expected: {unknown}", f"known: {listed(sorted(self.expected))}")
         if evidence.metadata:
-            lifetime_of(evidence, self.lifetime)
-            if type(evidence.metadata.get("sensitive", False)) is not bool:
-                refuse(evidence, "metadata['sensitive'] must be true or false")
+            self._check_metadata(evidence)
         self.check(evidence)
 
-    def result(self, evidence: Evidence, observation: Observation, duration_ms: float) -> EvidenceResult:
-        """What this observation says about this claim."""
+    def _check_metadata(self, evidence: Evidence) -> None:
+        lifetime_of(evidence, self.lifetime)
+        if type(evidence.metadata.get("sensitive", False)) is not bool:
+            refuse(evidence, "metadata['sensitive'] must be true or false")
+        if self.retries is Retries.NEVER:
+            # Nothing is waited for: a `timeout` here is a remark about something else, such as the command that ran.
+            return
+        for name in ("timeout", "deadline"):
+            seconds = evidence.metadata.get(name, 1)
+            if type(seconds) not in (int, float) or not 0 < seconds <= LONGEST_WAIT:
+                said = f"metadata['{name}'] must be a number of seconds up to a day, found {told(evidence, seconds)}"
+                refuse(evidence, said)
+
+    def result(
+        self, evidence: Evidence, observation: Observation, duration_ms: float = 0.0, *, least: Assurance | None = None
+    ) -> EvidenceResult:
+        """What this observation says about this claim.
+
+        Args:
+            least: how sure it must be to count.
+        """
         hidden = is_sensitive(evidence)
         if isinstance(observation, Unseen):
             why = f"{describe(evidence)}: could not be checked {MASKED}" if hidden else observation.message
-            return EvidenceResult(Outcome.ERROR, observation.code, why, observation.hint, duration_ms=duration_ms)
+            return _tried(
+                EvidenceResult(Outcome.ERROR, observation.code, why, observation.hint, duration_ms=duration_ms), observation
+            )
         verdict = self.judge(evidence, observation.facts)
-        return trusted(
+        if verdict.outcome is Outcome.VERIFIED and (observation.attempts or least is not None):
+            verdict = self._counted(evidence, verdict, observation, least)
+        found = trusted(
             EvidenceResult,
             outcome=verdict.outcome,
             code=verdict.code,
@@ -99,7 +164,45 @@ class Kind:
             found=MASKED if hidden else observation.facts,
             assurance=verdict.assurance,
             duration_ms=duration_ms,
+            flaky=False,
+            attempts=[],
+            notes=[] if hidden else list(verdict.notes),
         )
+        return _tried(found, observation)
+
+    def _counted(self, evidence: Evidence, verdict: Verdict, observation: Observation, least: Assurance | None) -> Verdict:
+        """The verdict on a claim that holds, unless it holds in a way that does not count."""
+        if self.content and _had_failed(observation):
+            said = f"{describe(evidence)}: held only after an earlier look had failed, and content does not come and go"
+            return Verdict(Outcome.FAILED, FLAKY, said, "find out what changes it, or the disk beneath it, then verify again")
+        if least is None or verdict.assurance is None or verdict.assurance.reaches(least):
+            return verdict
+        return Verdict(
+            Outcome.FAILED,
+            "NOT_RECORDED" if verdict.assurance is Assurance.DECLARED else "ASSURANCE_TOO_LOW",
+            f"{describe(evidence)}: holds, but is only {verdict.assurance.value}, and {least.value} is asked for",
+            "record it when it happens, or look at what it left behind",
+            verdict.assurance,
+        )
+
+
+def attempt_of(result: EvidenceResult) -> dict[str, Any]:
+    """One try, as the result of the last one keeps it."""
+    took = {"duration_ms": result.duration_ms}
+    return {"outcome": result.outcome.value, "code": result.code, "message": result.message, **took}
+
+
+def _tried(result: EvidenceResult, observation: Observation) -> EvidenceResult:
+    """The result of the last try, with those before it."""
+    if not observation.attempts:
+        return result
+    passed = result.outcome is Outcome.VERIFIED
+    flaky = result.code == FLAKY or (passed and _had_failed(observation))
+    return replace(result, flaky=flaky, attempts=[*observation.attempts, attempt_of(result)])
+
+
+def _had_failed(observation: Observation) -> bool:
+    return any(each["outcome"] == Outcome.FAILED.value for each in observation.attempts)
 
 
 def lifetime_of(evidence: Evidence, default: Lifetime) -> Lifetime:

@@ -10,9 +10,10 @@ import json
 from typing import Any
 
 from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds.files import from_base
 from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
-from agentos.core.checkpoints.models import Evidence, Outcome
+from agentos.core.checkpoints.kinds.places import from_base
+from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.results import Outcome
 
 _SCALARS = (str, int, float, bool, type(None))
 _INT64 = 2**63
@@ -102,6 +103,21 @@ def _pairs(where: dict[str, Any]) -> str:
     return ", ".join(f"{shown(name, 60)}={shown(repr(value), 60)}" for name, value in where.items())
 
 
+_VALUE = {"type": ["string", "number", "boolean", "null"]}
+_COLUMNS = {"type": "object", "additionalProperties": _VALUE}
+_DATABASE = {"db_path": {"type": "string", "minLength": 1}}
+
 DB_ROW = Kind(
-    frozenset({"table", "where"}), frozenset({"table", "where", "values", "unique"}), Lifetime.LASTING, _check, subject, _judge
+    {
+        "table": {"type": "string", "minLength": 1},
+        "where": {**_COLUMNS, "minProperties": 1},
+        "values": _COLUMNS,
+        "unique": {"type": "boolean"},
+    },
+    frozenset({"table", "where"}),
+    Lifetime.LASTING,
+    _check,
+    subject,
+    _judge,
+    metadata=_DATABASE,
 )

@@ -13,8 +13,8 @@ import orjson
 from agentos._text import shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.lifecycle import StepEvent, StepState, advance
-from agentos.core.checkpoints.models import Outcome
 from agentos.core.checkpoints.ports import Ending, Look
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.sealing import sha256
 from agentos.store.registry.sqlite import claimed, decided, holding
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered

@@ -1,0 +1,144 @@
+"""Matchers: what a value must be, as JSON can say it.
+
+A plain value means equal, by type: 1 is neither true nor "1". Everything else is an object of one or more operators, and all of
+them must hold. A list or an object to be equal to is wrapped, {"equals": [...]}: a bare one could be meant as "contains", and a
+claim with two meanings is a claim with none. An empty matcher would match anything, and is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentos._text import listed, shown
+from agentos.core.checkpoints.kinds.kind import Schema, refuse, told
+from agentos.core.checkpoints.models import Evidence
+
+_SCALARS = (str, int, float, bool, type(None))
+_NUMBERS = (int, float)
+_ORDERED: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "gt": ("more than", lambda found, want: found > want),
+    "ge": ("at least", lambda found, want: found >= want),
+    "lt": ("less than", lambda found, want: found < want),
+    "le": ("at most", lambda found, want: found <= want),
+}
+_OTHERS = ("equals", "not", "in", "contains", "prefix", "suffix")
+OPERATORS = (*_ORDERED, *_OTHERS)
+
+_OPERANDS: dict[str, Schema] = {
+    **{name: {"type": "number"} for name in _ORDERED},
+    "equals": {},
+    "not": {},
+    "in": {"type": "array", "minItems": 1},
+    "contains": {},
+    "prefix": {"type": "string", "minLength": 1},
+    "suffix": {"type": "string", "minLength": 1},
+}
+MATCHER: Schema = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "object", "properties": _OPERANDS, "additionalProperties": False, "minProperties": 1},
+    ]
+}
+_COUNTED: dict[str, Schema] = {name: {"type": "integer", "minimum": 0} for name in (*_ORDERED, "equals", "not")}
+COUNT: Schema = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0},
+        {"type": "object", "properties": _COUNTED, "additionalProperties": False, "minProperties": 1},
+    ]
+}
+
+
+def check_matcher(evidence: Evidence, where: str, matcher: Any) -> None:
+    """Refuse what is no matcher, with the place where it stands."""
+    if type(matcher) in _SCALARS:
+        return
+    if type(matcher) is not dict or not matcher:
+        refuse(evidence, f"{where} must be a value or operators, found {told(evidence, matcher)}", _HINT)
+    unknown = [name for name in matcher if name not in OPERATORS]
+    if unknown:
+        refuse(evidence, f"{where}: unknown operator {listed(unknown)}", _HINT)
+    for name, operand in matcher.items():
+        problem = _problem(name, operand)
+        if problem:
+            refuse(evidence, f"{where}[{name!r}] {problem}, found {told(evidence, operand)}")
+
+
+def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
+    """The same for a number of things."""
+    operands = matcher.items() if type(matcher) is dict else [("equals", matcher)]
+    if not operands:
+        refuse(evidence, f"{where} is empty and would match any number", 'such as 3 or {"ge": 1}')
+    for name, operand in operands:
+        if name not in _COUNTED:
+            refuse(evidence, f"{where}: unknown operator {shown(name, 40)}", f"one of: {listed([*_COUNTED])}")
+        if type(operand) is not int or operand < 0:
+            refuse(evidence, f"{where} must be a number of things, found {told(evidence, operand)}", 'such as 3 or {"ge": 1}')
+
+
+_HINT = (
+    f'a plain value means equal; operators: {listed([*OPERATORS], len(OPERATORS))}; a list to be equal to is {{"equals": […]}}'
+)
+
+
+def _problem(name: str, operand: Any) -> str:
+    if name in _ORDERED:
+        return "" if type(operand) in _NUMBERS and math.isfinite(operand) else "must be a number"
+    if name in ("prefix", "suffix"):
+        return "" if type(operand) is str and operand else "must be text that is not empty"
+    if name == "in":
+        return "" if type(operand) is list and operand else "must be a list that is not empty"
+    return ""
+
+
+def matches(matcher: Any, found: Any) -> bool:
+    """Whether this value is as it must be."""
+    if type(matcher) is not dict:
+        return equal(matcher, found)
+    return all(_holds(name, operand, found) for name, operand in matcher.items())
+
+
+def equal(want: Any, found: Any) -> bool:
+    """Equal by type and value, all the way down: a number is never text, true or false; 1 and 1.0 are the same number."""
+    if type(want) in _NUMBERS and type(found) in _NUMBERS:
+        return bool(want == found)
+    if type(want) is not type(found):
+        return False
+    if type(want) is dict:
+        return want.keys() == found.keys() and all(equal(value, found[key]) for key, value in want.items())
+    if type(want) is list:
+        return len(want) == len(found) and all(map(equal, want, found))
+    return bool(want == found)
+
+
+def _holds(name: str, operand: Any, found: Any) -> bool:
+    if name in _ORDERED:
+        return type(found) in _NUMBERS and _ORDERED[name][1](found, operand)
+    if name in ("prefix", "suffix"):
+        return type(found) is str and (found.startswith(operand) if name == "prefix" else found.endswith(operand))
+    if name == "in":
+        return any(equal(each, found) for each in operand)
+    if name == "contains":
+        return _contains(found, operand)
+    return equal(operand, found) is (name == "equals")
+
+
+def _contains(found: Any, operand: Any) -> bool:
+    if type(found) is str:
+        return type(operand) is str and operand in found
+    if type(found) is list:
+        return any(equal(operand, each) for each in found)
+    return type(found) is dict and type(operand) is str and operand in found
+
+
+def described(matcher: Any) -> str:
+    """The matcher in words, for a message."""
+    if type(matcher) is not dict:
+        return shown(repr(matcher), 80)
+    return " and ".join(_words(name, operand) for name, operand in matcher.items())
+
+
+def _words(name: str, operand: Any) -> str:
+    said = _ORDERED[name][0] if name in _ORDERED else {"equals": "", "in": "one of", "prefix": "starting with"}.get(name, name)
+    return f"{said} {shown(repr(operand), 80)}".strip()

@@ -1,0 +1,111 @@
+"""Look again, where looking again may be believed.
+
+What is looked at decides: content that differs is final, and only a look that could not be taken is taken again; a service that
+does not answer yet is asked again, with growing pauses that no two askers share, until its deadline. Each claim waits for
+itself; nothing else is looked at again because of it. Every try is kept on the observation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from agentos._fork import importing
+from agentos.core.checkpoints.kinds.kind import Kind, Retries, attempt_of
+from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.observing import Observation, Surroundings, Unseen
+from agentos.core.checkpoints.results import Outcome
+
+Look = Callable[[Surroundings], Observation]
+# How often content that moved while it was read is read again, and how long that may settle.
+_TRIES, _SETTLES, _SETTLES_AT_MOST = 3, 0.02, 0.1
+_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_MOMENT = 0.001
+
+
+def patiently(look: Look, kind: Kind, evidence: Evidence, around: Surroundings, *, once: bool = False) -> Observation:
+    """What the last of the looks saw, with the tries before it.
+
+    Args:
+        once: a look that failed is not taken again, whatever is looked at.
+    """
+    tries = _Tries(look, kind, evidence, around, once=once)
+    seen = tries.take()
+    return tries.more(seen) if tries.may_help(seen) else seen
+
+
+class _Tries:
+    """The looks at one claim."""
+
+    def __init__(self, look: Look, kind: Kind, evidence: Evidence, around: Surroundings, *, once: bool) -> None:
+        self._look, self._kind, self._evidence, self._around = look, kind, evidence, around
+        self._failures = kind.retries is Retries.FAILURES and not once
+        self._until = time.monotonic() + limit_of(evidence, kind, around)
+        self._each = _least(evidence, kind, "timeout", around.timeout)
+        self._earlier: tuple[dict[str, Any], ...] = ()
+
+    def take(self) -> Observation:
+        """Look once more."""
+        begun, earlier = time.monotonic(), self._earlier
+        seen = self._look(replace(self._around, timeout=min(self._each, max(self._until - begun, _MOMENT))))
+        if self.may_help(seen):
+            took = round((time.monotonic() - begun) * 1000, 3)
+            self._earlier = (*earlier, attempt_of(self._kind.result(self._evidence, seen, took)))
+        return replace(seen, attempts=earlier) if earlier else seen
+
+    def may_help(self, seen: Observation) -> bool:
+        """Whether another look might see something else, and be believed."""
+        if isinstance(seen, Unseen):
+            return seen.transient and self._kind.retries is not Retries.NEVER
+        if not self._failures:
+            return False
+        verdict = self._kind.judge(self._evidence, seen.facts)
+        return verdict.outcome is Outcome.FAILED and not verdict.final
+
+    def more(self, first: Observation) -> Observation:
+        """Look until it is enough, or until time or patience is over."""
+        with importing:
+            import tenacity  # noqa: PLC0415 - most looks are taken once
+
+        taken = [first]
+        again = tenacity.Retrying(
+            sleep=self._sleep,
+            stop=self._end(tenacity),
+            wait=self._pause(tenacity),
+            retry=tenacity.retry_if_result(self.may_help),
+            retry_error_callback=lambda state: None if state.outcome is None else state.outcome.result(),
+        )
+        seen: Observation = again(lambda: taken.pop() if taken else self.take())
+        return seen
+
+    def _end(self, tenacity: Any) -> Any:
+        end = tenacity.stop_before_delay(max(self._until - time.monotonic(), 0.0))
+        if not self._failures:
+            end |= tenacity.stop_after_attempt(_TRIES)
+        cancel = self._around.cancel
+        return end if cancel is None else end | (lambda _: cancel.is_set)
+
+    def _pause(self, tenacity: Any) -> Any:
+        if self._failures:
+            return tenacity.wait_random_exponential(multiplier=_PAUSE, max=_LONGEST_PAUSE)
+        return tenacity.wait_random_exponential(multiplier=_SETTLES, max=_SETTLES_AT_MOST, min=_SETTLES)
+
+    def _sleep(self, seconds: float) -> None:
+        if self._around.cancel is None:
+            time.sleep(seconds)
+        else:
+            self._around.cancel.wait(seconds)
+
+
+def limit_of(evidence: Evidence, kind: Kind, around: Surroundings) -> float:
+    """Seconds that all looks at this claim may take together."""
+    return _least(evidence, kind, "deadline", around.timeout)
+
+
+def _least(evidence: Evidence, kind: Kind, name: str, most: float) -> float:
+    """Seconds that the evidence asks for, or its kind; never more than whoever asks allows."""
+    given = None if kind.retries is Retries.NEVER else evidence.metadata.get(name)
+    usual: float | None = getattr(kind, name)
+    return float(min(most, given if given is not None else most if usual is None else usual))

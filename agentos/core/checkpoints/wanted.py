@@ -1,0 +1,56 @@
+"""Claims that still lack what is to be claimed: they are completed by one look, which is then also their verification.
+
+Used by `Evidence.capture_*`, which looks at once, and by the block of a step, which looks when it ends. Pure: nothing is looked
+at here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentos._text import shown
+from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.observing import Observation, Seen
+from agentos.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be looked at, and what is claimed instead where there is nothing to measure.
+
+    The second keeps a step honest that promised a file and left none: the claim is committed, and fails.
+    """
+
+    evidence: Evidence
+    otherwise: Evidence | None = None
+
+    def filled(self, seen: Observation) -> Evidence | None:
+        """The claim with what was seen in it; None if nothing was seen that could be claimed."""
+        asked, fill = self.evidence, kind_of(self.evidence).fill
+        expected = fill(asked, seen.facts) if isinstance(seen, Seen) and fill is not None else None
+        if expected is None:
+            return self.otherwise
+        return Evidence(asked.evidence_type, asked.description, expected, asked.metadata)
+
+
+def file_content(path: str | Path, description: str = "") -> Wanted:
+    """The content of a file; that it is there at all, if there is none.
+
+    Raises:
+        InvalidInputError: this is no path.
+    """
+    name = path_text(path)
+    about = description or f"content of {shown(name, 120)}"
+    instead = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
+    return Wanted(Evidence(EvidenceType.FILE_SHA256, about, {"path": name}), instead)
+
+
+def path_text(path: object) -> str:
+    """The path as it is kept in a claim."""
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise InvalidInputError(f"a path is needed, found {shown(path, 80)}")
+    return name
