@@ -14,7 +14,7 @@ from agentos.core.checkpoints.cancelling import Cancel
 from agentos.core.checkpoints.models import Evidence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
     """The probe looked, and these are the facts."""
 
@@ -25,7 +25,7 @@ class Seen:
     took_ms: float = field(default=0.0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unseen:
     """The probe could not look. That says nothing about the world."""
 

@@ -31,54 +31,69 @@ def patiently(look: Look, kind: Kind, evidence: Evidence, around: Surroundings, 
     Args:
         once: a look that failed is not taken again, whatever is looked at.
     """
-    tries = _Tries(look, kind, evidence, around, once=once)
-    seen = tries.take()
-    return tries.more(seen) if tries.may_help(seen) else seen
+    begun = time.monotonic()
+    until, each = begun + limit_of(evidence, kind, around), _least(evidence, kind, "timeout", around.timeout)
+    seen = look(around if each >= around.timeout else replace(around, timeout=each))
+    if _may_help(seen, kind, evidence, once=once):
+        seen = _Tries(look, kind, evidence, around, until, each, once=once).after(seen, begun)
+    seen.took_ms = round((time.monotonic() - begun) * 1000, 3)
+    return seen
+
+
+def _may_help(seen: Observation, kind: Kind, evidence: Evidence, *, once: bool) -> bool:
+    """Whether another look might see something else, and be believed."""
+    if isinstance(seen, Unseen):
+        return seen.transient and kind.retries is not Retries.NEVER
+    if once or kind.retries is not Retries.FAILURES:
+        return False
+    verdict = kind.judge(evidence, seen.facts)
+    return verdict.outcome is Outcome.FAILED and not verdict.final
 
 
 class _Tries:
-    """The looks at one claim."""
+    """The looks at one claim, from the second one on."""
 
-    def __init__(self, look: Look, kind: Kind, evidence: Evidence, around: Surroundings, *, once: bool) -> None:
+    def __init__(
+        self, look: Look, kind: Kind, evidence: Evidence, around: Surroundings, until: float, each: float, *, once: bool
+    ) -> None:
         self._look, self._kind, self._evidence, self._around = look, kind, evidence, around
+        self._until, self._each, self._once = until, each, once
         self._failures = kind.retries is Retries.FAILURES and not once
-        self._until = time.monotonic() + limit_of(evidence, kind, around)
-        self._each = _least(evidence, kind, "timeout", around.timeout)
         self._earlier: tuple[dict[str, Any], ...] = ()
 
-    def take(self) -> Observation:
-        """Look once more."""
-        begun, earlier = time.monotonic(), self._earlier
-        seen = self._look(replace(self._around, timeout=min(self._each, max(self._until - begun, _MOMENT))))
-        if self.may_help(seen):
-            took = round((time.monotonic() - begun) * 1000, 3)
-            self._earlier = (*earlier, attempt_of(self._kind.result(self._evidence, seen, took)))
-        return replace(seen, attempts=earlier) if earlier else seen
-
-    def may_help(self, seen: Observation) -> bool:
-        """Whether another look might see something else, and be believed."""
-        if isinstance(seen, Unseen):
-            return seen.transient and self._kind.retries is not Retries.NEVER
-        if not self._failures:
-            return False
-        verdict = self._kind.judge(self._evidence, seen.facts)
-        return verdict.outcome is Outcome.FAILED and not verdict.final
-
-    def more(self, first: Observation) -> Observation:
+    def after(self, first: Observation, begun: float) -> Observation:
         """Look until it is enough, or until time or patience is over."""
         with importing:
             import tenacity  # noqa: PLC0415 - most looks are taken once
 
+        self._remember(first, begun)
         taken = [first]
         again = tenacity.Retrying(
             sleep=self._sleep,
             stop=self._end(tenacity),
             wait=self._pause(tenacity),
-            retry=tenacity.retry_if_result(self.may_help),
+            retry=tenacity.retry_if_result(self._may_help),
             retry_error_callback=lambda state: None if state.outcome is None else state.outcome.result(),
         )
-        seen: Observation = again(lambda: taken.pop() if taken else self.take())
+        seen: Observation = again(lambda: taken.pop() if taken else self._take())
         return seen
+
+    def _take(self) -> Observation:
+        """Look once more."""
+        begun, earlier = time.monotonic(), self._earlier
+        around = replace(self._around, timeout=min(self._each, max(self._until - begun, _MOMENT)))
+        seen = replace(self._look(around), attempts=earlier)
+        if self._may_help(seen):
+            self._remember(seen, begun)
+        return seen
+
+    def _may_help(self, seen: Observation) -> bool:
+        return _may_help(seen, self._kind, self._evidence, once=self._once)
+
+    def _remember(self, seen: Observation, begun: float) -> None:
+        took = round((time.monotonic() - begun) * 1000, 3)
+        bare = replace(seen, attempts=())
+        self._earlier = (*self._earlier, attempt_of(self._kind.result(self._evidence, bare, took)))
 
     def _end(self, tenacity: Any) -> Any:
         end = tenacity.stop_before_delay(max(self._until - time.monotonic(), 0.0))
@@ -106,6 +121,6 @@ def limit_of(evidence: Evidence, kind: Kind, around: Surroundings) -> float:
 
 def _least(evidence: Evidence, kind: Kind, name: str, most: float) -> float:
     """Seconds that the evidence asks for, or its kind; never more than whoever asks allows."""
-    given = None if kind.retries is Retries.NEVER else evidence.metadata.get(name)
-    usual: float | None = getattr(kind, name)
-    return float(min(most, given if given is not None else most if usual is None else usual))
+    given = evidence.metadata.get(name) if evidence.metadata and kind.retries is not Retries.NEVER else None
+    usual: float | None = getattr(kind, name) if given is None else given
+    return most if usual is None else min(most, usual)
