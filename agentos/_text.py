@@ -20,12 +20,16 @@ _CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/@\
 def shown(value: object, limit: int = LIMIT) -> str:
     """The value as text for people: control characters escaped, secrets in addresses masked, cut at `limit`."""
     text = value if isinstance(value, str) else _described(value)
-    if "://" in text:
-        # Before anything is cut: half a password is one too.
-        text = _CREDENTIALS.sub(r"\g<scheme>\g<user>:***@", text)
+    # Before anything is cut: half a password is one too.
+    text = without_credentials(text)
     if len(text) > limit:
         text = f"{text[: limit - 1]}…"
     return _UNSAFE.sub(_escaped, text)
+
+
+def without_credentials(text: str) -> str:
+    """The text, with the passwords of addresses in it masked."""
+    return _CREDENTIALS.sub(r"\g<scheme>\g<user>:***@", text) if "://" in text else text
 
 
 def _described(value: object) -> str:

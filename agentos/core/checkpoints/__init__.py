@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.kinds.custom import Found, evidence_type
     from agentos.core.checkpoints.once import compute_request_hash
     from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
+    from agentos.core.checkpoints.reports import VerificationReport
     from agentos.core.checkpoints.retention import Pruned
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "StepBlock",
     "Task",
     "Verdict",
+    "VerificationReport",
     "VerificationStatus",
     "compute_request_hash",
     "evidence_type",
@@ -55,6 +57,7 @@ _WHERE = {
     "compute_request_hash": "once",
     **dict.fromkeys(("Found", "evidence_type"), "kinds.custom"),
     "Pruned": "retention",
+    "VerificationReport": "reports",
     **dict.fromkeys(("Difference", "Interrupted", "Leftover", "Recovery", "Rejected", "Verdict"), "recovered"),
 }
 

@@ -42,6 +42,7 @@ from agentos.errors import (
 if TYPE_CHECKING:
     from agentos.core.checkpoints.judging import Finding
     from agentos.core.checkpoints.parts import Parts
+    from agentos.core.checkpoints.reports import VerificationReport
 
 _LARGE_SNAPSHOT = 1_000_000
 
@@ -221,6 +222,21 @@ class CheckpointManager(RecoveryCalls):
             CheckpointNotFoundError: no such checkpoint.
         """
         return self._look_again(self._existing(checkpoint_id))[0] is Outcome.VERIFIED
+
+    def verification_report(self, checkpoint_id: str, *, look: bool = True) -> VerificationReport:
+        """The same as a report, item by item.
+
+        Args:
+            look: measure now and record it; False shows what was found last.
+        """
+        with importing:
+            from agentos.core.checkpoints.reports import VerificationReport  # noqa: PLC0415 - only who reads reports pays for it
+
+        stored = self._existing(checkpoint_id)
+        if not look:
+            return VerificationReport.of_checkpoint(records.loaded_checkpoint(stored))
+        _, pack, _ = self._look_again(stored)
+        return VerificationReport.of_checkpoint(records.checkpoint_from(stored, pack, {}))
 
     def rollback_to_checkpoint(
         self, checkpoint_id: str, *, supersede_later: bool = False, lease: Lease | None = None
