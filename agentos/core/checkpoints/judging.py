@@ -7,16 +7,17 @@ can save the checkpoint any more, unless everything is asked for. Where to go fr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentos.core.checkpoints import policy, records
 from agentos.core.checkpoints.kinds.kind import Lifetime
 from agentos.core.checkpoints.looking import Looking, cost_of
 from agentos.core.checkpoints.models import Evidence, EvidencePack
+from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
-from agentos.core.checkpoints.world import Entry, World
+from agentos.core.checkpoints.world import World
 
 
 @dataclass(slots=True)
@@ -90,17 +91,18 @@ class Judge:
         """Whether everything holds that must hold to stand there."""
         groups = world.groups
         self._load([sequence for sequence in groups if sequence not in self._claimed])
-        work = [self._group(sequence, entries) for sequence, entries in groups.items()]
+        work = [self._group(world, sequence, entries) for sequence, entries in groups.items()]
         if completely or not any(group.is_lost for group in work):
             self._look(work, completely=completely)
         # What must hold at every resume stops the walk, so it is looked at even where all is lost.
         _look_at(self.looking, [each for group in work for each in group.unseen_task_claims()])
         return _judged(work)
 
-    def _group(self, sequence: int, entries: list[Entry]) -> _Group:
+    def _group(self, world: World, sequence: int, entries: list[Entry]) -> _Group:
+        aside = {number: world.aside(entry) for number, entry in enumerate(entries) if entry.subject.startswith("tree:")}
         found = self._groups.get(id(entries))
-        if found is None or found.entries is not entries:
-            found = self._groups[id(entries)] = _Group(self._claimed[sequence], entries)
+        if found is None or found.entries is not entries or found.aside != aside:
+            found = self._groups[id(entries)] = _Group(self._claimed[sequence], entries, aside)
         return found
 
     def _look(self, work: list[_Group], *, completely: bool) -> None:
@@ -118,11 +120,13 @@ class Judge:
 class _Group:
     """What is left of one pack."""
 
-    __slots__ = ("claimed", "costs", "entries", "items", "results")
+    __slots__ = ("aside", "claimed", "costs", "entries", "items", "results")
 
-    def __init__(self, claimed: Claimed, entries: Sequence[Entry]) -> None:
+    def __init__(self, claimed: Claimed, entries: Sequence[Entry], aside: dict[int, frozenset[str]]) -> None:
         self.claimed = claimed
         self.entries = entries
+        # Of each tree among them, by its number: what later claims speak for.
+        self.aside = aside
         self.items = [claimed.pack.evidence_list[entry.item] for entry in entries]
         self.costs = [cost_of(item) for item in self.items]
         self.results: list[EvidenceResult | None] = [None] * len(entries)
@@ -137,6 +141,11 @@ class _Group:
         for number, entry in enumerate(self.entries):
             if self.results[number] is None and entry.lifetime == Lifetime.TASK.value:
                 yield self, number
+
+    def around(self, number: int) -> Surroundings:
+        """From where this item is looked at."""
+        aside = self.aside.get(number)
+        return replace(self.claimed.around, aside=aside) if aside else self.claimed.around
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -163,7 +172,7 @@ class _Group:
 
 def _look_at(looking: Looking, items: Sequence[tuple[_Group, int]]) -> None:
     """Look at these items of these groups, side by side where that helps."""
-    asked = [(group.items[number], group.claimed.around, group.claimed.pack) for group, number in items]
+    asked = [(group.items[number], group.around(number), group.claimed.pack) for group, number in items]
     for (group, number), result in zip(items, looking.results(asked), strict=True):
         group.results[number] = result
 

@@ -45,6 +45,10 @@ def _no_snapshot() -> dict[str, Any] | None:
     return None
 
 
+def _nothing_kept(_: str) -> bytes | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """From where a probe looks."""
@@ -59,6 +63,10 @@ class Surroundings:
     snapshot: Callable[[], dict[str, Any] | None] = field(default=_no_snapshot)
     # Set while several looks are under way together.
     cancel: Cancel | None = None
+    # Content that was kept, by its SHA-256; None if it was not.
+    kept: Callable[[str], bytes | None] = field(default=_nothing_kept)
+    # Of a tree: what later claims speak for, and so it does not; each name with everything beneath it.
+    aside: frozenset[str] = frozenset()
 
 
 class Probe(Protocol):

@@ -16,8 +16,8 @@ from agentos.core.checkpoints.lifecycle import StepState
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.lease import Lease
+    from agentos.core.checkpoints.nesting import Entry
     from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
-    from agentos.core.checkpoints.world import Entry
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -42,11 +42,12 @@ class Intent:
 
 @dataclass(eq=False, repr=False, match_args=False)
 class Claim:
-    """What one item of a pack is about, and for how long it stands."""
+    """What one item of a pack is about, and for how long it stands; and by which rules it leaves something out."""
 
     subject: str
     item: int
     lifetime: str
+    rules: str = ""
 
 
 @dataclass(eq=False, repr=False, match_args=False)

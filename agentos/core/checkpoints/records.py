@@ -146,7 +146,8 @@ def claims_of(pack: EvidencePack, base_path: str) -> tuple[Claim, ...]:
     claims = []
     for number, item in enumerate(pack.evidence_list):
         kind = kind_of(item)
-        claims.append(Claim(kind.subject(item, base_path), number, lifetime_of(item, kind.lifetime).value))
+        rules = "" if kind.rules is None else kind.rules(item)
+        claims.append(Claim(kind.subject(item, base_path), number, lifetime_of(item, kind.lifetime).value, rules))
     claimed = {claim.subject for claim in claims} if pack.releases else set()
     for number, subject in enumerate(pack.releases, len(claims)):
         spelled = as_claimed(subject, base_path)

@@ -17,12 +17,13 @@ from agentos.core.checkpoints.judging import Claimed, Finding, Judge, Judged
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime, lifetime_of
 from agentos.core.checkpoints.models import Evidence, EvidencePack
+from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.observing import Seen, Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.recovered import Verdict
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredTask
-from agentos.core.checkpoints.world import Entry, World, Worlds
+from agentos.core.checkpoints.world import World, Worlds
 
 _PAGE = 32
 # How many recorders of one subject are asked whether they recorded what is there now.
@@ -80,7 +81,8 @@ class Survey:
         self._can_put_back = can_put_back
         standing, others = registry.claims(task.task_id)
         self._standing, self._others = standing, others
-        self.worlds = Worlds(standing, moved=moved, others=others)
+        self._covered: dict[tuple[str, str], bool] = {}
+        self.worlds = Worlds(standing, moved=moved, others=others, covers=self._covers)
         self._moved = moved
 
     def finished(self) -> Walk:
@@ -169,6 +171,15 @@ class Survey:
     def _fits(self, evidence: Evidence, around: Surroundings) -> bool:
         return self._judge.looking.result(evidence, around).outcome is Outcome.VERIFIED
 
+    def _covers(self, tree: Entry, path: str) -> bool:
+        """Whether a tree that leaves something out speaks for this path."""
+        asked = (tree.rules, path)
+        if asked not in self._covered:
+            evidence = self._judge.claimed(tree.sequence).pack.evidence_list[tree.item]
+            covers = kind_of(evidence).covers
+            self._covered[asked] = covers is not None and covers(evidence, path)
+        return self._covered[asked]
+
     def _live(self) -> Iterator[StoredStep]:
         below = self._task.sequence + 1
         while page := self._registry.candidates(self._task.task_id, below, _PAGE, deleted=True):
@@ -206,7 +217,8 @@ class Survey:
         """The world of the checkpoint that the step would be, with this number."""
         pack = records.decode_pack(step.expects or b"")
         self._judge.add(number, Claimed(step, pack, self._around(step)))
-        worlds = Worlds([entry for entry in self._standing if entry.sequence < number], moved=self._moved)
+        before = [entry for entry in self._standing if entry.sequence < number]
+        worlds = Worlds(before, moved=self._moved, covers=self._covers)
         judged = self._judge.world(worlds.at(number, entries_of(pack, number, step.base_path)))
         self._judge.forget(number)
         return judged
@@ -297,4 +309,5 @@ def _not_adopted(settled: Settled) -> Settled:
 
 def entries_of(pack: EvidencePack, number: int, base: str) -> list[Entry]:
     """What a pack claims, as the index would keep it."""
-    return [Entry(claim.subject, number, claim.item, claim.lifetime, base) for claim in records.claims_of(pack, base)]
+    claims = records.claims_of(pack, base)
+    return [Entry(claim.subject, number, claim.item, claim.lifetime, base, claim.rules) for claim in claims]

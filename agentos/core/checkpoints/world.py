@@ -3,6 +3,7 @@
 - The newest step that spoke about a subject decides about it: its claims stand together, and all earlier ones have ended.
 - Where that step released the subject, or claimed it only for its own length, nothing stands.
 - What is left of one step's pack is one group; how much of a group must hold is for policy.py.
+- A later tree replaces what was claimed beneath it; a later claim beneath a tree overlays that entry of it: see nesting.py.
 - A relative subject is a thing of its base, unless the workspace moved: then all of them are looked for where it is now.
 
 Pure: nothing is read, observed or judged here. Which checkpoints contribute is decided by whoever brings the entries.
@@ -11,26 +12,21 @@ Pure: nothing is read, observed or judged here. Which checkpoints contribute is 
 from __future__ import annotations
 
 import heapq
+from bisect import insort
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from operator import itemgetter
-from typing import NamedTuple
 
 from agentos.core.checkpoints.kinds.kind import RELEASE, Lifetime
+from agentos.core.checkpoints.nesting import MADE_UP, Covers, Entry, Overlays, endings
 from agentos.core.checkpoints.subjects import WITHOUT_BASE
 
 _STANDING = frozenset({Lifetime.LASTING.value, Lifetime.TASK.value})
 _by_item = itemgetter(2)
 
 
-class Entry(NamedTuple):
-    """One claim or release as the index keeps it. `item` is its place in the pack of the step with this sequence number."""
-
-    subject: str
-    sequence: int
-    item: int
-    lifetime: str
-    base: str
+def _covers_nothing(tree: Entry, path: str) -> bool:  # noqa: ARG001 - what a tree leaves out is not known here
+    return False
 
 
 class World:
@@ -77,6 +73,10 @@ class World:
         for group in self.groups.values():
             yield from group
 
+    def aside(self, tree: Entry) -> frozenset[str]:
+        """Of a tree that stands: the names beneath it that later claims speak for, and so it does not."""
+        return self._worlds.aside(tree, self.sequence)
+
     def subjects(self) -> set[str]:
         """Everything that something is claimed of."""
         return {entry.subject for entry in self.entries()}
@@ -91,16 +91,23 @@ class Worlds:
         entries: of all contributing checkpoints, in any order.
         moved: the workspace moved, and a subject is the same one whatever base it was claimed under.
         others: of checkpoints that contribute nothing; only `recorders` knows them.
+        covers: whether a tree that leaves something out speaks for this path.
     """
 
-    def __init__(self, entries: Iterable[Entry], *, moved: bool, others: Iterable[Entry] = ()) -> None:
+    def __init__(
+        self, entries: Iterable[Entry], *, moved: bool, others: Iterable[Entry] = (), covers: Covers = _covers_nothing
+    ) -> None:
         self._moved = moved
         self._others = others
+        self._covers = covers
         self._recorded: dict[Hashable, list[Entry]] | None = None
+        self._overlays: Overlays | None = None
         # Per subject, oldest first: within one subject the natural order is that of sequence and item.
         self._history = self._by_subject(entries)
         for claims in self._history.values():
             claims.sort()
+        for subject, end in list(endings(self._history, covers)):
+            insort(self._history[subject], end)
         # Which world was asked for last; and which of its groups were made by claims of its own, and differ in the next one.
         self.turn = object()
         self._disturbed: set[int] = set()
@@ -112,6 +119,13 @@ class Worlds:
         Args:
             own: its own claims, if it is not among those that contribute; they end earlier claims as if it were.
         """
+        if own and (any(map(_is_tree, own)) or any(_is_tree(claims[0]) for claims in self._history.values())):
+            # Rare: claims of its own among trees end and overlay each other as if all had contributed.
+            before = [each for claims in self._history.values() for each in claims if _is_real(each, sequence)]
+            world = Worlds([*before, *own], moved=self._moved, covers=self._covers).at(sequence)
+            world.changed |= self._groups.keys() | self._disturbed
+            self._disturbed = set(world.changed)
+            return world
         self.turn = object()
         changed = self._go_to(sequence - 1 if own else sequence)
         overlaid = self._overlay(sequence, self._by_subject(own)) if own else {}
@@ -122,9 +136,15 @@ class Worlds:
     def recorders(self, subject: str, base: str) -> list[Entry]:
         """Every claim and release ever made about this subject, newest first, whether it counts or not."""
         if self._recorded is None:
-            everything = [entry for claims in self._history.values() for entry in claims]
+            everything = [entry for claims in self._history.values() for entry in claims if entry.item != MADE_UP]
             self._recorded = self._by_subject([*everything, *self._others])
         return sorted(self._recorded.get(self._identity(subject, base), ()), key=itemgetter(1, 2), reverse=True)
+
+    def aside(self, tree: Entry, until: int) -> frozenset[str]:
+        """The names beneath a tree of which later steps, up to this one, speak."""
+        if self._overlays is None:
+            self._overlays = Overlays(self._history)
+        return self._overlays.aside(self._identity(tree.subject, tree.base), tree, until)
 
     def group(self, number: int) -> list[Entry]:
         """What stands of this step at the position, own claims aside."""
@@ -220,6 +240,14 @@ class Worlds:
 
     def _identity(self, subject: str, base: str) -> Hashable:
         return subject if self._moved or subject.startswith(WITHOUT_BASE) else (base, subject)
+
+
+def _is_tree(entry: Entry) -> bool:
+    return entry.subject.startswith("tree:")
+
+
+def _is_real(entry: Entry, below: int) -> bool:
+    return entry.sequence < below and entry.item != MADE_UP
 
 
 def _last_word(claims: list[Entry], end: int) -> list[Entry]:

@@ -120,6 +120,8 @@ create table claims (
     base     text not null,
     -- Whether its checkpoint is part of later worlds: it was proven, and not rolled back past.
     standing integer not null,
+    -- Of a tree that leaves something out: the name of its rules, equal for equal rules.
+    rules    text not null default '',
     primary key (task_id, subject, sequence, item)
 ) without rowid;
 

@@ -727,7 +727,7 @@ def test_bad_input_is_named_and_changes_nothing(manager: CheckpointManager, db: 
         "update claims set standing = 0 where sequence = 1",
         "update claims set lifetime = 'step' where sequence = 1",
         "update claims set base = '/elsewhere' where sequence = 1",
-        "insert into claims select task_id, 'file:made-up', sequence, 7, lifetime, base, standing from claims limit 1",
+        "insert into claims select task_id, 'file:made-up', sequence, 7, lifetime, base, standing, rules from claims limit 1",
     ],
 )
 def test_a_damaged_index_of_claims_is_reported_and_never_folded(manager: CheckpointManager, db: Path, work: Path, damage: str):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agentos.core.checkpoints.kinds import KINDS
 from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.subjects import SUBJECT_KINDS
-from agentos.core.checkpoints.world import Entry, World, Worlds
+from agentos.core.checkpoints.world import World, Worlds
 
 X, Y = "file:x", "file:y"
 
@@ -165,10 +166,89 @@ def test_whoever_spoke_under_another_base_is_found_once_the_workspace_moved():
     assert worlds.recorders(X, "/c") == [claim(2, base="/b"), claim(1, base="/a")]
 
 
+# Trees.
+
+
+def test_a_later_tree_replaces_what_was_claimed_beneath_it():
+    """Files, trees and repositories, however deep; its own folder, what lies beside it, and rows are another matter."""
+    beneath = [claim(1, subject) for subject in ("file:out/a", "file:out/d/b", "tree:out/d", "repo:out/r")]
+    beside = [claim(1, subject, 9) for subject in ("file:outer", "file:out", "row:out/db#t?{}", "file:/out/a")]
+    tree = claim(2, "tree:out")
+    assert world(*beneath, *beside, tree) == {1: beside, 2: [tree]}
+    assert world(*beneath, *beside, tree, at=1)[1] == sorted([*beneath, *beside], key=lambda each: each.item)
+
+
+def test_what_a_tree_replaced_does_not_come_back_when_it_is_released():
+    """The tree said something newer about it, and then let go of that."""
+    assert world(claim(1, "file:out/a"), claim(2, "tree:out"), claim(3, "tree:out", lifetime="release")) == {}
+
+
+def test_a_tree_and_a_file_of_one_step_stand_together():
+    """Claims of one step do not end each other, nor overlay each other."""
+    both = [claim(2, "tree:."), claim(2, "file:a", 1)]
+    worlds = Worlds([claim(1, "file:a"), *both], moved=False)
+    assert worlds.at(2).groups == {2: both}
+    assert worlds.at(2).aside(both[0]) == frozenset()
+
+
+@pytest.mark.parametrize("lifetime", ["lasting", "task", "step", "release"])
+def test_a_later_word_beneath_a_tree_takes_that_out_of_it(lifetime: str):
+    """The tree stands for the rest, in the worlds from then on and in none before."""
+    tree, word = claim(1, "tree:out"), claim(3, "file:out/d/a", lifetime=lifetime)
+    worlds = Worlds([tree, word, claim(4, "file:elsewhere"), claim(5, "tree:out/e")], moved=False)
+    asides = {number: worlds.at(number).aside(tree) for number in (2, 3, 4, 5)}
+    assert asides == {2: set(), 3: {"d/a"}, 4: {"d/a"}, 5: {"d/a", "e"}}
+    assert tree in worlds.at(5).groups[1]
+
+
+def test_a_tree_of_everything_covers_every_relative_name_and_no_other():
+    """The base itself is the tree of all that lies in it."""
+    entries = [claim(1, "file:a"), claim(1, "file:d/b", 1), claim(1, "file:/abs", 2), claim(2, "tree:.")]
+    assert world(*entries) == {1: [entries[2]], 2: [entries[3]]}
+
+
+def test_a_tree_elsewhere_is_another_tree():
+    """Relative names are things of their base, unless the workspace moved."""
+    entries = [claim(1, "file:out/a", base="/a"), claim(2, "tree:out", base="/b")]
+    assert world(*entries) == {1: [entries[0]], 2: [entries[1]]}
+    assert world(*entries, moved=True) == {2: [entries[1]]}
+
+
+def test_what_a_tree_leaves_out_it_does_not_replace():
+    """A file that is proven by name is not ignored because a later tree ignores it; whether it does is asked."""
+    tree = claim(2, "tree:.")._replace(rules="r1")
+    asked: list[tuple[str, str]] = []
+
+    def covers(entry: Entry, path: str) -> bool:
+        asked.append((entry.rules, path))
+        return not path.endswith(".log")
+
+    worlds = Worlds([claim(1, "file:a.log"), claim(1, "file:b", 1), tree], moved=False, covers=covers)
+    assert worlds.at(2).groups == {1: [claim(1, "file:a.log")], 2: [tree]}
+    assert sorted(asked) == [("r1", "a.log"), ("r1", "b")]
+
+
+def test_of_a_tree_whose_rules_are_not_known_nothing_is_replaced():
+    """Who cannot ask claims more, and not less."""
+    tree = claim(2, "tree:.")._replace(rules="r1")
+    assert world(claim(1, "file:a"), tree) == {1: [claim(1, "file:a")], 2: [tree]}
+
+
+def test_its_own_tree_counts_in_the_world_of_a_checkpoint_that_was_never_judged():
+    """It ends what lies beneath it there, and a file of its own overlays an older tree; other worlds know nothing of it."""
+    worlds = Worlds([claim(1, "file:out/a"), claim(2, "tree:src")], moved=False)
+    own = [claim(3, "tree:out"), claim(3, "file:src/b", 1)]
+    found = worlds.at(3, own)
+    assert found.groups == {2: [claim(2, "tree:src")], 3: own}
+    assert found.aside(claim(2, "tree:src")) == {"b"}
+    assert worlds.at(2).groups == {1: [claim(1, "file:out/a")], 2: [claim(2, "tree:src")]}
+    assert worlds.at(2).aside(claim(2, "tree:src")) == frozenset()
+
+
 # Against a fold that is too simple to be wrong.
 
 BASES = ("/a", "/b")
-SUBJECTS = (X, Y, "file:/x", "row:db#t?1", "row:#t?1", "command:make")
+SUBJECTS = (X, Y, "file:/x", "row:db#t?1", "row:#t?1", "command:make", "file:d/x", "tree:d", "tree:.", "file:d", "tree:/")
 PACKS = st.lists(
     st.tuples(st.sampled_from(SUBJECTS), st.sampled_from(["lasting", "task", "step", "release"]), st.sampled_from(BASES)),
     max_size=4,
@@ -180,18 +260,28 @@ def entries_of(sequence: int, pack: list[tuple[str, str, str]]) -> list[Entry]:
     return [Entry(subject, sequence, item, lifetime, base) for item, (subject, lifetime, base) in enumerate(pack)]
 
 
+def is_beneath(one: Entry, tree: str) -> bool:
+    """Spelled out for the few subjects there are."""
+    beneath = {"tree:d": {"file:d/x"}, "tree:.": {X, Y, "file:d/x", "tree:d", "file:d"}, "tree:/": {"file:/x"}}
+    return one.subject in beneath.get(tree, set())
+
+
 def brute(entries: list[Entry], at: int, own: list[Entry], moved: bool) -> dict[int, list[Entry]]:
     """Claim by claim: it stands if it may, was not released by its own step, and no later step spoke about its subject."""
     spoken = [each for each in entries if each.sequence < at] + (own or [each for each in entries if each.sequence == at])
 
-    def same(one: Entry, other: Entry) -> bool:
+    def bound(one: Entry) -> bool:
         kind, rest = one.subject.split(":", 1)
-        bound = kind in ("file", "row") and rest[0] not in ("/", "#")
-        return one.subject == other.subject and (moved or not bound or one.base == other.base)
+        return kind in ("file", "row", "tree") and rest[0] not in ("/", "#")
+
+    def same_place(one: Entry, other: Entry) -> bool:
+        return bound(one) == bound(other) and (moved or not bound(one) or one.base == other.base)
 
     def stands(one: Entry) -> bool:
-        about = [other for other in spoken if same(one, other)]
-        ended = any(other.sequence > one.sequence for other in about)
+        about = [other for other in spoken if one.subject == other.subject and same_place(one, other)]
+        above = [other for other in spoken if is_beneath(one, other.subject) and same_place(one, other)]
+        trees = [other for other in above if other.lifetime != "release"]
+        ended = any(other.sequence > one.sequence for other in (*about, *trees))
         released = any(other.sequence == one.sequence and other.lifetime == "release" for other in about)
         return one.lifetime in ("lasting", "task") and not ended and not released
 

@@ -93,6 +93,9 @@ class Kind:
     fill: Callable[[Evidence, dict[str, Any]], dict[str, Any] | None] | None = None
     # Claims that speak of the same name are judged by the same facts, so one look serves all of them.
     shares_looks: bool = False
+    # Of what speaks for many things: the name of the rules by which it leaves some out, and whether it speaks for this path.
+    rules: Callable[[Evidence], str] | None = None
+    covers: Callable[[Evidence, str], bool] | None = None
     # What it looks at is content: a pass after a failure is no pass.
     content: bool = True
 

@@ -11,21 +11,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentos._text import shown
+from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.ports import Claim
-from agentos.core.checkpoints.world import Entry
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow, damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 
 _MODULUS = 1 << 62
 
-# Subject, number, item, lifetime, base, standing: a row without its task.
+# Subject, number, item, lifetime, base, standing, rules: a row without its task.
 Columns = tuple[Any, ...]
 
 
 def columns(row: StepRow, claims: tuple[Claim, ...]) -> list[Columns]:
     """The rows for what a step claims, which has its place by now."""
     standing = int(bool(row.proven))
-    return [(claim.subject, row.place, claim.item, claim.lifetime, row.base_path, standing) for claim in claims]
+    place, base = row.place, row.base_path
+    return [(each.subject, place, each.item, each.lifetime, base, standing, each.rules) for each in claims]
 
 
 def add(task: TaskRow, rows: list[Columns]) -> None:
@@ -47,7 +48,7 @@ def entries(tables: Tables, task: TaskRow) -> tuple[list[Entry], list[Entry]]:
     standing: list[Entry] = []
     others: list[Entry] = []
     for each in rows:
-        (standing if each[5] else others).append(Entry(*each[:5]))
+        (standing if each[5] else others).append(Entry._make((*each[:5], each[6])))
     return standing, others
 
 
@@ -63,7 +64,7 @@ def stand(tables: Tables, task: TaskRow, row: StepRow) -> None:
     changed = [each for each in _at(tables, row) if each[5] != standing]
     if changed:
         tables.execute(SQL["set_standing"], (standing, row.task_id, row.place, standing))
-        _replace(task, changed, ((*each[:5], standing) for each in changed))
+        _replace(task, changed, ((*each[:5], standing, each[6]) for each in changed))
 
 
 def fall_above(tables: Tables, task: TaskRow, place: int) -> None:
@@ -71,7 +72,7 @@ def fall_above(tables: Tables, task: TaskRow, place: int) -> None:
     changed = tables.execute(SQL["claims_above"], (task.task_id, place)).fetchall()
     if changed:
         tables.execute(SQL["unsettle_above"], (task.task_id, place))
-        _replace(task, changed, ((*each[:5], 0) for each in changed))
+        _replace(task, changed, ((*each[:5], 0, each[6]) for each in changed))
 
 
 def remove(tables: Tables, task: TaskRow, row: StepRow) -> None:
@@ -98,5 +99,6 @@ def _replace(task: TaskRow, before: Iterable[Columns], after: Iterable[Columns])
 
 def _sum(row: Columns) -> int:
     """Accidents are to be found, not malice, and this runs once for every claim there is."""
-    subject, number, item, lifetime, base, standing = row
-    return zlib.crc32(f"{subject}\0{number}\0{item}\0{lifetime}\0{base}\0{standing}".encode(errors="surrogatepass"))
+    subject, number, item, lifetime, base, standing, rules = row
+    text = f"{subject}\0{number}\0{item}\0{lifetime}\0{base}\0{standing}\0{rules}"
+    return zlib.crc32(text.encode(errors="surrogatepass"))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agentos.core.checkpoints.world import Entry, Worlds
+from agentos.core.checkpoints.nesting import Entry, overlaying
+from agentos.core.checkpoints.world import Worlds
 from agentos.store.registry.sqlite import claimed
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import SQL, Tables
@@ -61,8 +62,12 @@ def _may_go(row: StepRow, oldest: int, before: str | None) -> bool:
 def _standing_at(tables: Tables, task: TaskRow, oldest: int) -> dict[int, set[int]]:
     """For each step, the items that the world of the oldest kept checkpoint stands on."""
     entries, _ = claimed.entries(tables, task)
-    groups = Worlds(entries, moved=False).at(oldest).groups if oldest else {}
+    world = Worlds(entries, moved=False).at(oldest) if oldest else None
+    groups = {} if world is None else world.groups
     standing = {number: {entry.item for entry in group} for number, group in groups.items()}
+    # What spoke of something beneath a tree took that out of it: without its word the tree would speak for it again.
+    for word in overlaying([entry for group in groups.values() for entry in group], entries, oldest):
+        standing.setdefault(word.sequence, set()).add(word.item)
     # For whoever looks from a workspace that moved, what was said last under any base ended what was said under others.
     last = _last_words(entries, oldest)
     for entry in [entry for group in groups.values() for entry in group]:

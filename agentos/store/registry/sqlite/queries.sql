@@ -91,19 +91,19 @@ update steps set state = ?, place = ?, digest = ?, error = ?, verified = ?, prov
 where step_key = ?;
 
 -- name: insert_claim
-insert into claims (task_id, subject, sequence, item, lifetime, base, standing) values (?, ?, ?, ?, ?, ?, ?);
+insert into claims (task_id, subject, sequence, item, lifetime, base, standing, rules) values (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: claims
-select subject, sequence, item, lifetime, base, standing from claims where task_id = ?;
+select subject, sequence, item, lifetime, base, standing, rules from claims where task_id = ?;
 
 -- name: set_standing
 update claims set standing = ? where task_id = ? and sequence = ? and standing != ?;
 
 -- name: claims_at
-select subject, sequence, item, lifetime, base, standing from claims where task_id = ? and sequence = ?;
+select subject, sequence, item, lifetime, base, standing, rules from claims where task_id = ? and sequence = ?;
 
 -- name: claims_above
-select subject, sequence, item, lifetime, base, standing from claims where task_id = ? and sequence > ? and standing = 1;
+select subject, sequence, item, lifetime, base, standing, rules from claims where task_id = ? and sequence > ? and standing = 1;
 
 -- name: unsettle_above
 update claims set standing = 0 where task_id = ? and sequence > ? and standing = 1;

@@ -13,9 +13,9 @@ from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
+from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.ports import StoredStep
 from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
-from agentos.core.checkpoints.world import Entry
 from agentos.errors import CheckpointNotFoundError, StepNotFoundError, StoreBusyError
 from agentos.store.database import Database
 from agentos.store.durability import Durability
