@@ -650,7 +650,7 @@ def test_what_a_deleted_checkpoint_claimed_stays_in_force(manager: CheckpointMan
     before = dump(db)["claims"]
     manager.delete_checkpoint(checkpoint.checkpoint_id)
     assert before == dump(db)["claims"]
-    assert ("t", "file:out.txt", 1, 0, "lasting", str(manager.base_path), 1) in before
+    assert ("t", "file:out.txt", 1, 0, "lasting", str(manager.base_path), 1, "") in before
 
 
 # Times, durability, the manager's own life.
