@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agentos import _disk as disk
+from agentos import _folders as folders
 from agentos._text import shown
 from agentos.core.checkpoints.verifier import absolute
 from agentos.errors import OutcomeUnknownError, StoreBusyError, StoreCorruptError
 from agentos.flow.data import CheckpointData, decoded, latest
 from agentos.flow.errors import CheckpointIOError, CorruptCheckpointError
 from agentos.flow.stores import checked_checkpoint, checked_name
-from agentos.store.runs import disk, folders
 from agentos.store.runs.inputs import LOCK_TIMEOUT
 
 DEFAULT_BASE = ".agentos/checkpoints"

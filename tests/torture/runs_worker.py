@@ -18,9 +18,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from agentos import _disk as disk
+from agentos import _folders as folders
 from agentos.errors import CheckpointNotFoundError
 from agentos.store import CheckpointStore, open_store
-from agentos.store.runs import disk, folders
 from tests.faults.channel import Fault, ack, arm
 
 Contents = dict[str, bytes]

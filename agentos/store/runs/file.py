@@ -3,7 +3,7 @@
     <path>/<SHA-256 of the run's id>/<SHA-256 of the node's id>.node
 
 Names are digests, so ids may hold anything and may differ in case alone, on every file system. Each file carries a SHA-256
-over run, node, sequence and data, or with a key an HMAC (nodefile.py). One process writes to a run at a time (folders.py);
+over run, node, sequence and data, or with a key an HMAC (nodefile.py). One process writes to a run at a time (_folders.py);
 reading a node needs no lock. Files of a crash are removed by the next writer, and never while somebody writes.
 """
 
@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agentos import _disk as disk
+from agentos import _folders as folders
 from agentos import _fork
 from agentos._text import shown
 from agentos.core.checkpoints.verifier import absolute
 from agentos.errors import InvalidInputError, StoreBusyError
-from agentos.store.runs import disk, folders
 from agentos.store.runs.contract import CheckpointInfo, Data, Infos, Names
 from agentos.store.runs.inputs import (
     LOCK_TIMEOUT,

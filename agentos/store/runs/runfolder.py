@@ -11,8 +11,9 @@ import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import closing, suppress
 
+from agentos import _disk as disk
+from agentos import _folders as folders
 from agentos.errors import StoreCorruptError
-from agentos.store.runs import disk, folders
 from agentos.store.runs.counter import Counter
 from agentos.store.runs.nodefile import (
     LONGEST_HEADER,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from agentos import _disk as disk
 from agentos.errors import InvalidInputError, StoreBusyError, StoreCorruptError, StoreUnavailableError
 from agentos.store import FileStore
-from agentos.store.runs import disk
 from agentos.store.runs.nodefile import file_name, folder_name
 
 

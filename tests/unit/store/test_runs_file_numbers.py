@@ -104,7 +104,7 @@ def test_a_save_that_failed_leaves_no_gap(store, monkeypatch):
     """The next one takes the number that it did not use."""
     store.save("run", "a", b"x")
     with monkeypatch.context() as patch:
-        patch.setattr("agentos.store.runs.disk.write_all", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        patch.setattr("agentos._disk.write_all", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
         with pytest.raises(StoreUnavailableError, match="No space left"):
             store.save("run", "b", b"x")
     store.save("run", "c", b"x")

@@ -4,7 +4,7 @@ A folder is durable once its parent is synced, a name in it once the folder is. 
 kernel may say yes to the second one though the data is gone. Only one process writes to a folder at a time, under a lock on the
 folder itself, which the system drops when its holder dies. Links are not followed, and what is created is for this user alone.
 
-What stands in the folders is not known here; for single files see disk.py.
+What stands in the folders is not known here; for single files see _disk.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files that are replaced in one move and read without surprises.
 
 A file is replaced by writing another one beside it, syncing that and renaming it over: a reader sees the old content or the
-new, and so does whoever comes after a power cut, once the folder was synced too (folders.py). Links are not followed, what is
+new, and so does whoever comes after a power cut, once the folder was synced too (_folders.py). Links are not followed, what is
 created is for this user alone, and what the files mean is not known here.
 """
 
