@@ -195,6 +195,25 @@ class StoreClosedError(StoreError):
     """The run store was closed before this call."""
 
 
+# What the vault says.
+
+
+class VaultError(StoreError):
+    """Kept content cannot be used as it is."""
+
+
+class ContentMissingError(VaultError):
+    """Content that should have been kept is not in the vault; the message names it."""
+
+
+class ContentDamagedError(VaultError):
+    """What the vault holds under a name is not what was kept; it is reported and never served."""
+
+
+class VaultFullError(VaultError):
+    """Keeping this would take the vault over its budget; nothing was kept, and nothing was committed."""
+
+
 # What the schema says.
 
 

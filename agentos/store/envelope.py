@@ -6,12 +6,11 @@ What is missing, unknown or of another type is refused with its name. See format
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from agentos._fork import importing
+from agentos._compression import zstd
 from agentos._text import listed, shown
 from agentos.core.checkpoints.codec import MAX_DEPTH
 from agentos.core.checkpoints.identifiers import check_id
@@ -88,7 +87,7 @@ def timestamp_of(fields: dict[str, Any]) -> datetime:
 
 def compressed(data: bytes) -> bytes:
     """As one zstd frame."""
-    return bytes(_zstd().compress(data))
+    return bytes(zstd().compress(data))
 
 
 def decompressed(data: bytes, most: int) -> bytes:
@@ -97,27 +96,17 @@ def decompressed(data: bytes, most: int) -> bytes:
     Raises:
         CheckpointFormatError: it holds more, or is not one whole frame.
     """
-    zstd = _zstd()
-    decompressor = zstd.ZstdDecompressor()
+    module = zstd()
+    decompressor = module.ZstdDecompressor()
     try:
         plain = bytes(decompressor.decompress(data, max_length=most + 1))
-    except zstd.ZstdError:
+    except module.ZstdError:
         raise CheckpointFormatError("state: not what zstd wrote") from None
     if len(plain) > most:
         raise CheckpointFormatError(f"state: more than {most:,} bytes when decompressed, which is not allowed")
     if not decompressor.eof or decompressor.unused_data:
         raise CheckpointFormatError("state: expected one whole zstd frame, found a part of one or more than one")
     return plain
-
-
-def _zstd() -> Any:
-    # Loaded by whoever has a large state, and by nobody else.
-    with importing:
-        if sys.version_info >= (3, 14):
-            from compression import zstd  # noqa: PLC0415
-        else:
-            from backports import zstd  # noqa: PLC0415
-    return zstd
 
 
 def _is_id(value: Any) -> bool:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentos import _compression
 from agentos.errors import CheckpointFormatError, InvalidInputError, SerializeStateError, SnapshotError
 from agentos.store import envelope, format  # noqa: A004 - the module's name is part of the interface
 from agentos.store.format import CheckpointEnvelope, decode_checkpoint, encode_checkpoint
 from tests.unit.store.documents import FIELDS, PLACE, packed
 
-zstd = envelope._zstd()
+zstd = _compression.zstd()
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from agentos import _compression
 from agentos.errors import CheckpointError, CheckpointFormatError
-from agentos.store import envelope
 from agentos.store.format import decode_checkpoint, encode_checkpoint, migrate_checkpoint
 from tests.unit.store.documents import FIELDS, PLACE, packed
 
-zstd = envelope._zstd()
+zstd = _compression.zstd()
 
 
 @pytest.mark.parametrize("version", [..., 0], ids=["no version", "version 0"])

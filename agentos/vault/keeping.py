@@ -1,0 +1,206 @@
+"""One round of keeping: content is written beside the others, made durable all together, and only then has its name.
+
+Until the round is settled nothing of it can be read, and what a crash leaves of it is garbage. The vault's lock is held by
+whoever made this; see vault.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentos._disk import unavailable, write_all
+from agentos._folders import make_folder, sync_path
+from agentos.errors import ContentDamagedError, ContentMissingError, StoreError, VaultFullError
+from agentos.vault.objects import MOST_IN_MEMORY, Header, encoded
+from agentos.vault.streams import PIECE, Packing
+
+if TYPE_CHECKING:
+    from agentos.vault.vault import Vault
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ChangedError(Exception):
+    """What was read to be kept is not what was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    path: str
+    stored: int
+
+
+class Keeping:
+    """What is being kept. Nothing of it counts before `settle`."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._drafts: dict[str, _Draft] = {}
+        # Found in the vault, and not yet known to be durable.
+        self._met: set[str] = set()
+        self._mark = os.urandom(8).hex()
+
+    def has(self, digest: str) -> bool:
+        """Whether it is kept already, or will be with this round."""
+        if digest in self._drafts or digest in self._vault.known or digest in self._met:
+            return True
+        if not self._vault.has(digest):
+            return False
+        # Whoever wrote it may have died before it was durable, or promised less.
+        self._met.add(digest)
+        return True
+
+    def add(self, data: bytes, *, like: str | None = None) -> str:
+        """Keep these bytes; their digest.
+
+        Args:
+            like: the digest of an earlier version, if that is kept.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        if not self.has(digest):
+            self._write(digest, encoded(data, self._base(like, len(data))))
+        return digest
+
+    def add_open(self, descriptor: int, *, like: str | None = None, expected: str | None = None, size: int = 0) -> str:
+        """Keep what can be read from an open file, from where it stands to its end; its digest.
+
+        Args:
+            expected: the digest it must have.
+            size: about how large it is.
+
+        Raises:
+            ChangedError: it has another one; nothing was kept.
+        """
+        if expected is not None and self.has(expected):
+            return expected
+        if size > MOST_IN_MEMORY:
+            return self._stream(descriptor, expected)
+        data = _read_all(descriptor)
+        if expected is not None and hashlib.sha256(data).hexdigest() != expected:
+            raise ChangedError
+        return self.add(data, like=like)
+
+    def settle(self) -> None:
+        """Make all of it durable, and give it its names.
+
+        Raises:
+            VaultFullError: it would not fit into the budget; nothing was kept.
+        """
+        self._refuse_over_budget()
+        named: list[str] = []
+        try:
+            for path in [*(draft.path for draft in self._drafts.values()), *map(self._vault.path_of, self._met)]:
+                self._sync(path)
+            folders = {os.path.dirname(self._vault.path_of(digest)) for digest in (*self._drafts, *self._met)}
+            for folder in folders:
+                if not os.path.isdir(folder):
+                    make_folder(folder)
+            for digest, draft in self._drafts.items():
+                os.rename(draft.path, self._vault.path_of(digest))
+                named.append(digest)
+            for folder in folders if self._vault.synced else ():
+                sync_path(folder)
+        except (OSError, StoreError) as error:
+            # A name that may not survive must not be met by somebody who believes in it.
+            for digest in named:
+                with suppress(OSError):
+                    os.unlink(self._vault.path_of(digest))
+            raise unavailable(error, self._vault.root, "keep content") if isinstance(error, OSError) else error from error
+        self._vault.known.update(self._drafts, self._met)
+        self._drafts.clear()
+        self._met.clear()
+
+    def _sync(self, path: str) -> None:
+        if self._vault.synced:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def discard(self) -> None:
+        """Forget what was not settled."""
+        for draft in self._drafts.values():
+            with suppress(OSError):
+                os.unlink(draft.path)
+        self._drafts.clear()
+
+    def _base(self, like: str | None, size: int) -> tuple[bytes, bytes, int] | None:
+        """The earlier version to which a difference may be stored."""
+        if like is None or size > MOST_IN_MEMORY or like in self._drafts:
+            return None
+        try:
+            header = self._vault.header(like)
+            return None if header.size > MOST_IN_MEMORY else (bytes.fromhex(like), self._vault.read(like), header.depth)
+        except (ContentMissingError, ContentDamagedError):
+            return None
+
+    def _write(self, digest: str, stored: bytes) -> None:
+        path = self._vault.draft(f"{self._mark}-{len(self._drafts)}")
+        try:
+            descriptor = os.open(path, _CREATE, 0o600)
+            try:
+                write_all(descriptor, [stored])
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(path)
+            raise unavailable(error, self._vault.root, "keep content") from error
+        self._drafts[digest] = _Draft(path, len(stored))
+
+    def _stream(self, source: int, expected: str | None) -> str:
+        path = self._vault.draft(f"{self._mark}-{len(self._drafts)}")
+        sha256, size = hashlib.sha256(), 0
+        try:
+            descriptor = os.open(path, _CREATE, 0o600)
+            try:
+                first = os.read(source, PIECE)
+                packing, piece = Packing(first), first
+                write_all(descriptor, [Header(packing.kind, 0, 0, b"").packed()])
+                while piece:
+                    sha256.update(piece)
+                    size += len(piece)
+                    write_all(descriptor, [packing.pack(piece)])
+                    piece = os.read(source, PIECE)
+                write_all(descriptor, [packing.end()])
+                os.pwrite(descriptor, Header(packing.kind, 0, size, b"").packed(), 0)
+                stored = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(path)
+            raise unavailable(error, self._vault.root, "keep content") from error
+        digest = sha256.hexdigest()
+        if (expected is not None and digest != expected) or self.has(digest):
+            os.unlink(path)
+            if expected is not None and digest != expected:
+                raise ChangedError
+            return digest
+        self._drafts[digest] = _Draft(path, stored)
+        return digest
+
+    def _refuse_over_budget(self) -> None:
+        limit = self._vault.limit
+        added = sum(draft.stored for draft in self._drafts.values())
+        if limit is None or not added:
+            return
+        held = self._vault.held(added)
+        if held + added > limit:
+            raise VaultFullError(
+                f"{self._vault.root}: keeping {added:,} bytes more would take the vault to {held + added:,} of {limit:,} bytes",
+                hint="collect() removes what nothing needs any more, prune() lets old checkpoints go; or raise the limit",
+                held=held,
+                added=added,
+                limit=limit,
+            )
+
+
+def _read_all(descriptor: int) -> bytes:
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        return file.readall()

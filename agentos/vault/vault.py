@@ -1,0 +1,231 @@
+"""The vault: content under its SHA-256, one copy of what is equal, checked whenever it is read.
+
+    vault/objects/ab/cdef…   one content each, private to this user (see objects.py for the bytes)
+    vault/drafts/…           being written; garbage once nobody holds the vault's lock
+    vault/collections        changes whenever something was removed
+
+Whoever keeps content holds the vault's lock, shared, until what names it is committed (keeping.py); whoever removes content
+holds it alone (collecting.py). Reading needs no lock. Which content is needed is not known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentos._disk import unavailable
+from agentos._folders import locked_folder, make_folder
+from agentos._text import shown
+from agentos.errors import ContentDamagedError, ContentMissingError
+from agentos.vault.keeping import Keeping
+from agentos.vault.objects import DELTA, LONGEST_HEADER, MOST_IN_MEMORY, Header, MalformedError, decoded, header_of
+from agentos.vault.streams import unpacked
+
+OBJECTS, DRAFTS, COLLECTIONS = "objects", "drafts", "collections"
+_HEX = frozenset("0123456789abcdef")
+_DIGEST = 64
+# Other processes keep things too: after so many rounds it is counted again.
+_ROUNDS = 64
+
+
+class Vault:
+    """The vault in one folder, which is made when something is first kept.
+
+    Args:
+        limit: bytes that everything in it may take; None for no limit.
+        synced: what is kept survives a power cut.
+        lock_timeout: seconds to wait for whoever removes content.
+    """
+
+    def __init__(self, root: str, *, limit: int | None = None, synced: bool = True, lock_timeout: float = 30.0) -> None:
+        self.root = root
+        self.limit = limit
+        self.synced = synced
+        self.lock_timeout = lock_timeout
+        # Digests that this process knows to be there, as long as nothing was removed.
+        self.known: set[str] = set()
+        self._collections: tuple[int, int] | None = None
+        # What everything takes, as far as this process knows, and for how many rounds that may be believed.
+        self._held, self._believed = 0, 0
+
+    @contextmanager
+    def keeping(self) -> Iterator[Keeping]:
+        """Keep content in this block: `settle` it, commit what names it, and only then leave.
+
+        Raises:
+            StoreBusyError: content was being removed all the time.
+            StoreUnavailableError: the vault cannot be written.
+        """
+        try:
+            for folder in ("", OBJECTS, DRAFTS):
+                if not os.path.isdir(os.path.join(self.root, folder)):
+                    make_folder(os.path.join(self.root, folder).rstrip("/"))
+        except OSError as error:
+            raise unavailable(error, self.root, "keep content") from error
+        with locked_folder(self.root, self.lock_timeout, create=True, shared=True):
+            self._notice_collections()
+            session = Keeping(self)
+            try:
+                yield session
+            finally:
+                session.discard()
+
+    def has(self, digest: str) -> bool:
+        """Whether something is kept under this digest; whether it is whole shows when it is read."""
+        return os.path.exists(self.path_of(digest))
+
+    def read(self, digest: str, most: int | None = None) -> bytes:
+        """The content, checked.
+
+        Raises:
+            ContentMissingError, ContentDamagedError: it is not there, or is not what was kept.
+        """
+        data = self._content(bytes.fromhex(_checked(digest)), 0)
+        return data if most is None else data[:most]
+
+    def copy(self, digest: str, descriptor: int) -> int:
+        """Write the content to an open file, checked as it goes; how many bytes that were. Of any size, in little memory.
+
+        Raises:
+            ContentMissingError, ContentDamagedError: nothing that was written may be used.
+        """
+        with self._opened(digest) as (source, header):
+            if header.kind == DELTA or header.size <= MOST_IN_MEMORY:
+                data = self.read(digest)
+                _write(descriptor, data)
+                return len(data)
+            sha256, count = hashlib.sha256(), 0
+            try:
+                for piece in unpacked(source, header):
+                    sha256.update(piece)
+                    count += len(piece)
+                    _write(descriptor, piece)
+            except MalformedError:
+                raise _damaged(digest) from None
+        if sha256.hexdigest() != digest or count != header.size:
+            raise _damaged(digest)
+        return count
+
+    def header(self, digest: str) -> Header:
+        """What is said of the content before it is read: how large it is, and what it is a difference to."""
+        with self._opened(digest) as (_, header):
+            return header
+
+    def size(self, digest: str) -> int:
+        """Bytes that it takes on the disk."""
+        try:
+            return os.stat(self.path_of(digest)).st_size
+        except OSError:
+            raise _missing(digest) from None
+
+    def digests(self) -> Iterator[str]:
+        """Everything that is kept, in no order."""
+        folder = os.path.join(self.root, OBJECTS)
+        for first in _names(folder):
+            for rest in _names(os.path.join(folder, first)):
+                if len(first) + len(rest) == _DIGEST and _HEX.issuperset(first + rest):
+                    yield first + rest
+
+    def held(self, added: int) -> int:
+        """Bytes that everything takes, before and without what is about to be added. Counted anew where it matters."""
+        if self._believed <= 0 or self.limit is None or self._held + added > self.limit:
+            self._held, self._believed = sum(map(self.size, self.digests())), _ROUNDS
+        self._believed -= 1
+        held = self._held
+        self._held += added
+        return held
+
+    def path_of(self, digest: str) -> str:
+        """The file that holds it."""
+        return os.path.join(self.root, OBJECTS, digest[:2], digest[2:])
+
+    def draft(self, name: str = "") -> str:
+        """A file that is being written."""
+        return os.path.join(self.root, DRAFTS, name)
+
+    def _content(self, digest: bytes, depth: int) -> bytes:
+        name = digest.hex()
+        with self._opened(name) as (source, header):
+            if header.depth > 255 - depth:
+                raise _damaged(name)
+            stored = header.packed() + _rest(source)
+        try:
+            data = decoded(stored, lambda base: self._content(base, depth + 1))
+        except MalformedError:
+            raise _damaged(name) from None
+        if hashlib.sha256(data).digest() != digest:
+            raise _damaged(name)
+        return data
+
+    @contextmanager
+    def _opened(self, digest: str) -> Iterator[tuple[int, Header]]:
+        try:
+            source = os.open(self.path_of(_checked(digest)), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise _missing(digest) from None
+        except OSError as error:
+            raise unavailable(error, self.path_of(digest), "be read") from error
+        try:
+            header = header_of(os.pread(source, LONGEST_HEADER, 0))
+            os.lseek(source, header.length, os.SEEK_SET)
+            yield source, header
+        except MalformedError:
+            raise _damaged(digest) from None
+        except OSError as error:
+            raise unavailable(error, self.path_of(digest), "be read") from error
+        finally:
+            os.close(source)
+
+    def _notice_collections(self) -> None:
+        """Believe nothing that was known before something was removed."""
+        try:
+            status = os.stat(os.path.join(self.root, COLLECTIONS))
+            found = (status.st_ino, status.st_mtime_ns)
+        except FileNotFoundError:
+            found = (0, 0)
+        if found != self._collections:
+            self.known.clear()
+            self._collections = found
+
+
+def _checked(digest: str) -> str:
+    if len(digest) != _DIGEST or not _HEX.issuperset(digest):
+        raise ContentMissingError(f"{shown(digest, 80)}: no digest, so nothing is kept under it")
+    return digest
+
+
+def _rest(source: int) -> bytes:
+    # As much as there is: what the header says of it may be damaged.
+    with open(source, "rb", buffering=0, closefd=False) as file:
+        return file.readall()
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _missing(digest: str) -> ContentMissingError:
+    return ContentMissingError(
+        f"content {shown(digest, 80)}: it is not in the vault",
+        hint="it was never kept, or was removed from the disk; what it is needed for cannot be put back",
+        digest=digest,
+    )
+
+
+def _damaged(digest: str) -> ContentDamagedError:
+    return ContentDamagedError(
+        f"content {shown(digest, 80)}: what the vault holds is not what was kept; it is not served",
+        hint="the disk is failing, or somebody changed it; restore a backup of the vault",
+        digest=digest,
+    )
