@@ -214,6 +214,21 @@ class VaultFullError(VaultError):
     """Keeping this would take the vault over its budget; nothing was kept, and nothing was committed."""
 
 
+# What hands say.
+
+
+class RestoreError(CheckpointError):
+    """Something could not be put back."""
+
+
+class RestoreRefusedError(RestoreError):
+    """Nothing was begun: the world moved since the plan was made, or the way leads out of the folder."""
+
+
+class RestoreFailedError(RestoreError):
+    """It failed in the middle, and everything is as it was before."""
+
+
 # What the schema says.
 
 
