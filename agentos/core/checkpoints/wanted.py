@@ -28,9 +28,12 @@ class Wanted:
     otherwise: Evidence | None = None
 
     def filled(self, seen: Observation) -> Evidence | None:
-        """The claim with what was seen in it; None if nothing was seen that could be claimed."""
+        """The claim with what was seen in it; None if nothing was seen, or nothing that could be claimed."""
         asked, fill = self.evidence, kind_of(self.evidence).fill
-        expected = fill(asked, seen.facts) if isinstance(seen, Seen) and fill is not None else None
+        if not isinstance(seen, Seen):
+            # Claiming less instead would let a later look verify what was never measured.
+            return None
+        expected = None if fill is None else fill(asked, seen.facts)
         if expected is None:
             return self.otherwise
         return Evidence(asked.evidence_type, asked.description, expected, asked.metadata)

@@ -12,6 +12,7 @@ from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, 
 from agentos.errors import (
     CheckpointError,
     EvidenceDefinitionError,
+    EvidenceUnavailableError,
     InvalidInputError,
     ManagerClosedError,
     NotVerifiedError,
@@ -270,6 +271,17 @@ def test_a_path_that_could_never_be_proved_is_refused_at_once(task: Task, bad: A
         with pytest.raises(InvalidInputError), task.step("tool_executed", {}) as step:
             getattr(step, method)(bad)
     assert [] == task.checkpoints()
+
+
+def test_a_file_that_cannot_be_measured_when_the_block_ends_is_not_claimed_as_less(task: Task, work: Path):
+    """Nothing is stored, so that no later look can verify what was never measured; the step stays begun, with the reason."""
+    (work / "loop").symlink_to("loop")
+    with pytest.raises(EvidenceUnavailableError, match="loop: cannot be looked at"), task.step("tool_executed", {}) as step:
+        step.proves_file("loop")
+    assert [] == task.checkpoints()
+    [begun] = task.manager.list_open_steps("report-42")
+    assert begun.error is not None
+    assert begun.error.startswith("EvidenceUnavailableError: loop: cannot be looked at")
 
 
 def test_absence_is_claimed_and_looked_at_when_the_block_ends(task: Task, work: Path):
