@@ -108,6 +108,10 @@ class TaskHeldError(CheckpointError):
     """Another living holder has the task; the message says who, and since when."""
 
 
+class WorkspaceTakenError(CheckpointError):
+    """Another unfinished task works in this folder, or in one that overlaps it."""
+
+
 class LeaseLostError(CheckpointError):
     """This lease, or the one a step was begun under, is not the task's current one; nothing was changed."""
 

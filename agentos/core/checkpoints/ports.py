@@ -17,7 +17,14 @@ from agentos.core.checkpoints.lifecycle import StepState
 if TYPE_CHECKING:
     from agentos.core.checkpoints.lease import Lease
     from agentos.core.checkpoints.nesting import Entry
-    from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
+    from agentos.core.checkpoints.stored import (
+        Decision,
+        Needing,
+        StoredCall,
+        StoredRestore,
+        StoredTask,
+        StoredWorkspace,
+    )
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -38,6 +45,8 @@ class Intent:
     baseline: bytes | None = None
     rerunnable: bool = True
     lease: Lease | None = None
+    # What the step said it would change, as it is now.
+    touched: bytes | None = None
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -246,6 +255,39 @@ class Registry(Protocol):
 
     def forget_once(self, key: str) -> bool:
         """Remove the key; False if it is not there."""
+
+    # Hands.
+
+    def begin_restore(self, stored: StoredRestore) -> None:
+        """Write down durably what is about to be changed."""
+
+    def update_restore(self, stored: StoredRestore) -> None:
+        """Write down durably how far it came."""
+
+    def restore(self, restore_id: str) -> StoredRestore | None:
+        """The restore of this id, or None."""
+
+    def restores(self, task_id: str | None) -> list[StoredRestore]:
+        """The restores of a task, oldest first; of every task for None."""
+
+    def touched(self, step_id: str) -> bytes | None:
+        """What the step said it would change, as it was when it began."""
+
+    def enter_workspace(self, workspace: StoredWorkspace) -> None:
+        """Write down in which folder a task works.
+
+        Raises:
+            WorkspaceTakenError: another unfinished task works there, and neither said that it shares it.
+        """
+
+    def workspaces(self) -> list[tuple[StoredWorkspace, str | None]]:
+        """Every workspace, and the status of its task."""
+
+    def needing(self, after: int) -> list[tuple[int, Needing]]:
+        """The steps with a key above this one for which kept content may be needed, with their keys in ascending order."""
+
+    def needed_by(self, key: int) -> Needing | None:
+        """The same of the step with this key, as it is now; None if it needs nothing any more."""
 
     # Retention.
 

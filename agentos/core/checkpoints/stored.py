@@ -46,3 +46,41 @@ class StoredCall:
     base_path: str
     runner: str | None
     created_at: str
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredRestore:
+    """A restore in the journal: `begun` before anything changed, `applying` while it may have, then `done` or `undone`.
+
+    `staging` is the folder in the base that holds what is on its way in and out; `operations` is JSON.
+    """
+
+    restore_id: str
+    task_id: str
+    checkpoint_id: str
+    base_path: str
+    staging: str
+    operations: bytes
+    state: str
+    undoes: str | None
+    begun_at: str
+    ended_at: str | None = None
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredWorkspace:
+    """The folder that a task works in, and whether it said that it shares it."""
+
+    task_id: str
+    path: str
+    shared: bool
+    since: str
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class Needing:
+    """A step for which kept content may be needed: by its pack, or by what it said it would change."""
+
+    step_id: str
+    pack: bytes | None
+    touched: bytes | None

@@ -174,6 +174,41 @@ create table idempotency_keys (
 create index idempotency_keys_of_task on idempotency_keys (task_id) where task_id is not null;
 create index idempotency_keys_again on idempotency_keys (key, request_hash);
 
+-- What a step said it would change, as it was when it began; its content is kept for as long as the step has not ended.
+create table touched (
+    step_id text primary key,
+    things  blob not null,
+    seal    blob not null
+) without rowid;
+
+-- The journal of restores: a row is there before anything is changed. What was overwritten and deleted is in it, by digest.
+create table restores (
+    restore_id    text primary key,
+    task_id       text not null,
+    checkpoint_id text not null,
+    base_path     text not null,
+    -- The folder in the base that holds what is on its way in and out.
+    staging       text not null,
+    operations    blob not null,
+    state         text not null check (state in ('begun', 'applying', 'done', 'undone')),
+    -- The restore that this one takes back.
+    undoes        text,
+    begun_at      text not null,
+    ended_at      text,
+    seal          blob not null
+) without rowid;
+
+create index restores_of_task on restores (task_id, begun_at);
+
+-- Which folder each task works in, so that two of them do not work in one without knowing.
+create table workspaces (
+    task_id text primary key,
+    path    text not null,
+    shared  integer not null,
+    since   text not null,
+    seal    blob not null
+) without rowid;
+
 create view checkpoints as
 select
     coalesce(checkpoint_id, substr(step_id, 6)) as checkpoint_id,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from agentos.core.checkpoints.nesting import Entry, overlaying
 from agentos.core.checkpoints.world import Worlds
-from agentos.store.registry.sqlite import claimed
+from agentos.store.registry.sqlite import claimed, restores
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import SQL, Tables
 
@@ -113,6 +113,7 @@ def _remove(tables: Tables, task: TaskRow, row: StepRow) -> None:
 def _delete(tables: Tables, row: StepRow) -> None:
     _drop_snapshots(tables, row)
     tables.execute(SQL["delete_verifications"], (row.step_id,))
+    restores.forget_touched(tables, row.step_id)
     if row.checkpoint_id is not None:
         tables.execute(SQL["delete_name"], (row.checkpoint_id,))
     tables.execute(SQL["delete_step"], (row.step_key,))

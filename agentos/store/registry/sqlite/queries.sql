@@ -167,3 +167,45 @@ delete from verifications where step_id = ? and number <= ? and number != ? and 
 
 -- name: delete_claim
 delete from claims where task_id = ? and subject = ? and sequence = ? and item = ?;
+
+-- name: insert_touched
+insert into touched (step_id, things, seal) values (?, ?, ?);
+
+-- name: touched
+select step_id, things, seal from touched where step_id = ?;
+
+-- name: delete_touched
+delete from touched where step_id = ?;
+
+-- name: insert_restore
+insert into restores (restore_id, task_id, checkpoint_id, base_path, staging, operations, state, undoes, begun_at, ended_at, seal)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: restore
+select restore_id, task_id, checkpoint_id, base_path, staging, operations, state, undoes, begun_at, ended_at, seal
+from restores where restore_id = ?;
+
+-- name: restores
+select restore_id, task_id, checkpoint_id, base_path, staging, operations, state, undoes, begun_at, ended_at, seal
+from restores where task_id = ? order by begun_at, restore_id;
+
+-- name: all_restores
+select restore_id, task_id, checkpoint_id, base_path, staging, operations, state, undoes, begun_at, ended_at, seal from restores;
+
+-- name: update_restore
+update restores set operations = ?, state = ?, ended_at = ?, seal = ? where restore_id = ?;
+
+-- name: delete_old_restores
+delete from restores where task_id = ? and state in ('done', 'undone') and begun_at < ?;
+
+-- name: workspaces
+select workspaces.task_id, path, shared, since, workspaces.seal, tasks.status
+from workspaces left join tasks on tasks.task_id = workspaces.task_id;
+
+-- name: put_workspace
+insert into workspaces (task_id, path, shared, since, seal) values (?, ?, ?, ?, ?)
+on conflict (task_id) do update set path = excluded.path, shared = excluded.shared, since = excluded.since, seal = excluded.seal;
+
+-- Everything that kept content may be needed for: packs of what is on a timeline, deleted checkpoints included, and open steps.
+-- name: needing
+select step_key from steps where superseded_by is null and state != 'abandoned' and step_key > ? order by step_key;

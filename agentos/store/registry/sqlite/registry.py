@@ -23,7 +23,8 @@ from agentos.errors import (
 )
 from agentos.store.database import Database
 from agentos.store.durability import Durability
-from agentos.store.registry.sqlite import claimed, holding, timeline
+from agentos.store.registry.sqlite import claimed, holding, restores, timeline
+from agentos.store.registry.sqlite.handed import HandedMethods
 from agentos.store.registry.sqlite.recovery import RecoveryMethods, enter, existing
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
 from agentos.store.registry.sqlite.rows import StepRow, damaged
@@ -31,7 +32,7 @@ from agentos.store.registry.sqlite.tables import Tables
 from agentos.store.schema import REGISTRY, load, migrate, refuse_newer
 
 
-class SQLiteRegistry(RecoveryMethods):
+class SQLiteRegistry(RecoveryMethods, HandedMethods):
     """Keeps its promises (see core/checkpoints/ports.py) in one file, with the durability that was asked for."""
 
     def __init__(self, path: str, durability: Durability, lock_timeout: float) -> None:
@@ -64,7 +65,10 @@ class SQLiteRegistry(RecoveryMethods):
             row = None
             if task is not None and task.status == "active" and holding.is_admitted(task, intent.lease):
                 row = tables.begin(intent, task, snapshot, digest)
-            return row or self._begin_on_stored(tables, intent, snapshot, digest)
+            row = row or self._begin_on_stored(tables, intent, snapshot, digest)
+            if intent.touched is not None:
+                restores.touch(tables, intent.step_id, intent.touched)
+            return row
 
         self._remembered.keep_begun(self._database.write(work, synced=self._durability.syncs_begin))
 

@@ -1,0 +1,79 @@
+"""The part of the registry that only hands need: restores, workspaces, and what kept content is needed for.
+
+Each method is one transaction. What is written here is always synced: a file that was changed cannot be taken back by a power
+cut, so neither may the note of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from agentos._text import shown
+from agentos.core.checkpoints.stored import Needing, StoredRestore, StoredWorkspace
+from agentos.errors import WorkspaceTakenError
+from agentos.store.database import Database
+from agentos.store.registry.sqlite import restores
+from agentos.store.registry.sqlite.tables import Tables
+
+
+class HandedMethods:
+    """What hands ask of the registry."""
+
+    _database: Database
+
+    def begin_restore(self, stored: StoredRestore) -> None:
+        self._database.write(lambda connection: restores.insert(Tables(connection), stored), synced=True)
+
+    def update_restore(self, stored: StoredRestore) -> None:
+        self._database.write(lambda connection: restores.update(Tables(connection), stored), synced=True)
+
+    def restore(self, restore_id: str) -> StoredRestore | None:
+        return self._database.read(lambda connection: restores.restore(Tables(connection), restore_id))
+
+    def restores(self, task_id: str | None) -> list[StoredRestore]:
+        def work(connection: sqlite3.Connection) -> list[StoredRestore]:
+            tables = Tables(connection)
+            return restores.all_restores(tables) if task_id is None else restores.restores(tables, task_id)
+
+        return self._database.read(work)
+
+    def touched(self, step_id: str) -> bytes | None:
+        return self._database.read(lambda connection: restores.touched(Tables(connection), step_id))
+
+    def enter_workspace(self, workspace: StoredWorkspace) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            tables = Tables(connection)
+            known = restores.workspaces(tables)
+            if not workspace.shared:
+                _refuse_overlap(workspace, [each for each, status in known if status == "active"])
+            mine = next((each for each, _ in known if each.task_id == workspace.task_id), None)
+            if mine is None or (mine.path, mine.shared) != (workspace.path, workspace.shared):
+                restores.put_workspace(tables, workspace)
+
+        self._database.write(work, synced=True)
+
+    def workspaces(self) -> list[tuple[StoredWorkspace, str | None]]:
+        return self._database.read(lambda connection: restores.workspaces(Tables(connection)))
+
+    def needing(self, after: int) -> list[tuple[int, Needing]]:
+        return self._database.read(lambda connection: restores.needing(Tables(connection), after))
+
+    def needed_by(self, key: int) -> Needing | None:
+        return self._database.read(lambda connection: restores.needed_by(Tables(connection), key))
+
+
+def _refuse_overlap(workspace: StoredWorkspace, others: list[StoredWorkspace]) -> None:
+    for other in others:
+        if other.task_id != workspace.task_id and not other.shared and _overlap(other.path, workspace.path):
+            who = f"task {shown(other.task_id, 80)} works in {shown(other.path)} since {other.since}"
+            raise WorkspaceTakenError(
+                f"workspace {shown(workspace.path)}: {who}",
+                hint="finish that task, give this one a folder of its own, or say shared=True if both know what they do",
+                task_id=other.task_id,
+                path=other.path,
+            )
+
+
+def _overlap(one: str, other: str) -> bool:
+    return os.path.commonpath([one, other]) in (one, other)
