@@ -5,6 +5,7 @@ Imported lazily by the manager, the verifier and `Evidence.capture_*`, so that t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
@@ -24,6 +25,10 @@ from agentos.store.durability import Durability, durability_named
 if TYPE_CHECKING:
     from agentos.core.checkpoints.task import Task
     from agentos.core.checkpoints.wanted import Wanted
+    from agentos.vault.vault import Vault
+
+# The vault's folder, beside the registry's file.
+VAULT = "vault"
 
 SyncFiles = Callable[[EvidencePack, Surroundings, datetime], None]
 
@@ -51,6 +56,15 @@ def captured(wanted: Wanted, base_path: str | Path | None) -> Evidence:
         from agentos.probes.capture import capture  # noqa: PLC0415
 
     return capture(wanted, EvidenceVerifier(base_path))
+
+
+def vault_of(db_path: str, limit: int | None, durability: str, lock_timeout: float) -> Vault:
+    """The vault beside a registry. Nothing is made of it before something is kept."""
+    with importing:
+        from agentos.vault.vault import Vault  # noqa: PLC0415 - only who keeps or restores pays for the hands
+
+    root = os.path.join(os.path.dirname(db_path), VAULT)
+    return Vault(root, limit=limit, synced=durability_named(durability).syncs_commit, lock_timeout=lock_timeout)
 
 
 def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path, ttl: float | None) -> Task:

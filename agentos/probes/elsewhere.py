@@ -12,11 +12,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agentos._descriptors import READ
 from agentos._fork import importing
 from agentos._text import shown
 from agentos.probes import hashing
 from agentos.probes.cannot_see import CannotSee, Deadline, timed_out
-from agentos.probes.descriptors import READ
 from agentos.probes.paths import Place
 
 if TYPE_CHECKING:

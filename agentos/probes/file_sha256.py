@@ -11,12 +11,12 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agentos._descriptors import held, reading
 from agentos._text import shown
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.artifact_exists import bare_facts
 from agentos.probes.cannot_see import ABSENT, CannotSee, Deadline, Moved, looked_at, timed_out, unreadable
-from agentos.probes.descriptors import held, reading
 from agentos.probes.elsewhere import measure_elsewhere
 from agentos.probes.hashing import measure
 from agentos.probes.paths import Place, place_of

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from agentos._descriptors import held, reading
 from agentos._text import shown
 from agentos.probes.cannot_see import CannotSee, Deadline, Moved, timed_out, unreadable
-from agentos.probes.descriptors import held, reading
 from agentos.probes.hashing import CHUNK, still
 from agentos.probes.paths import Place
 

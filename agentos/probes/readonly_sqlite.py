@@ -22,9 +22,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
+from agentos._descriptors import held, is_on, reading
 from agentos._text import shown
 from agentos.probes.cannot_see import CannotSee, Deadline, Moved, timed_out, unreadable
-from agentos.probes.descriptors import held, is_on, reading
 from agentos.probes.fork_gate import GATE
 from agentos.probes.hashing import still
 from agentos.probes.paths import Place

@@ -20,12 +20,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 
+from agentos._descriptors import held, is_on, reading
 from agentos._text import shown
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Surroundings, Unseen
 from agentos.probes.artifact_absent import bare
 from agentos.probes.cannot_see import ABSENT, CannotSee
-from agentos.probes.descriptors import held, is_on, reading
 from agentos.probes.paths import Place, place_of
 
 _FILES = (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +21,14 @@ from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
 from agentos.core.checkpoints.ending import Block, EndingStep
-from agentos.core.checkpoints.identifiers import check_id, check_lease, check_limit, check_optional_id, check_ttl, check_type
+from agentos.core.checkpoints.identifiers import (
+    check_id,
+    check_lease,
+    check_limit,
+    check_optional_id,
+    check_ttl,
+    check_type,
+)
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.reports import VerificationReport
 
 _LARGE_SNAPSHOT = 1_000_000
+KEEP_LIMIT = 16 << 20
 
 
 class CheckpointManager(RecoveryCalls):
@@ -61,6 +70,9 @@ class CheckpointManager(RecoveryCalls):
         verify_timeout: seconds one item of evidence may take.
         verify_deadline: seconds all items of a pack may take together.
         strict: evidence that is only declared does not count.
+        keep: keep the content of every file and tree that is claimed, unless its `metadata["keep"]` is False.
+        keep_limit: bytes of a file up to which its content is kept; larger ones are proven, and cannot be put back.
+        vault_limit: bytes that all kept content may take.
     """
 
     def __init__(
@@ -75,19 +87,27 @@ class CheckpointManager(RecoveryCalls):
         verify_timeout: float = 300.0,
         verify_deadline: float | None = None,
         strict: bool = False,
+        keep: bool = False,
+        keep_limit: int = KEEP_LIMIT,
+        vault_limit: int | None = None,
     ) -> None:
         with importing:
             from agentos import wiring  # noqa: PLC0415 - rules do not know the other rooms; wiring does
 
-        if type(auto_verify) is not bool:
-            raise InvalidInputError(f"auto_verify must be true or false, found {shown(auto_verify, 60)}")
+        for name, flag in (("auto_verify", auto_verify), ("keep", keep)):
+            if type(flag) is not bool:
+                raise InvalidInputError(f"{name} must be true or false, found {shown(flag, 60)}")
         self.auto_verify = auto_verify
+        self.keep_limit = check_limit(keep_limit, "keep_limit")
+        self._keeps_all = keep
         self._moved = base_path is not None
         self.verifier = EvidenceVerifier(
             base_path, allowed_roots=allowed_roots, timeout=verify_timeout, deadline=verify_deadline, strict=strict
         )
         parts = wiring.manager_parts(db_path, durability, lock_timeout)
         self._registry, self._sync_files, self.db_path, self._this_process = parts
+        limit = None if vault_limit is None else check_limit(vault_limit, "vault_limit")
+        self._vault = cache(lambda: wiring.vault_of(self.db_path, limit, durability, lock_timeout))
         self._begun = BegunSteps()
         self._host = os.uname().nodename
         # Migrations were applied to it just now: a registry that was there before needs none.

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from agentos._descriptors import release_parked
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.probes import PROBES
-from agentos.probes.descriptors import release_parked
 from tests.unit.probes.databases import Look, writing
 
 

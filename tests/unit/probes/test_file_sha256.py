@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from agentos import _descriptors as descriptors
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.observing import Observation, Seen, Unseen
-from agentos.probes import descriptors, file_sha256, hashing
+from agentos.probes import file_sha256, hashing
 
 MIB = 1 << 20
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from agentos import _descriptors as descriptors
 from agentos.core.checkpoints.observing import Seen, Unseen
-from agentos.probes import descriptors, elsewhere, file_sha256, hashing
+from agentos.probes import elsewhere, file_sha256, hashing
 from tests.unit.probes.databases import Look
 
-OVERLOOK = "import agentos.probes.descriptors as d, agentos.probes.file_sha256 as f; d.held = f.held = lambda status: []"
+OVERLOOK = "import agentos._descriptors as d, agentos.probes.file_sha256 as f; d.held = f.held = lambda status: []"
 
 
 def other_process(program: str, *arguments: object) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from agentos import _descriptors as descriptors
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Surroundings, Unseen
-from agentos.probes import descriptors
 from agentos.probes.settling import sync_recent
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
