@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from agentos._strict_json import parse
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.identifiers import check_id
 from agentos.errors import InvalidInputError
 from agentos.flow.errors import CorruptCheckpointError
-from agentos.store.strict_json import parse
 
 _HASH_LENGTH = 16
 
@@ -114,7 +114,7 @@ def decoded(content: bytes, checkpoint_id: str, where: str) -> CheckpointData:
         CorruptCheckpointError: it is not there; `where` says what was read. It is a ValueError.
     """
     try:
-        data = CheckpointData.from_dict(parse(content))
+        data = CheckpointData.from_dict(parse(content, codec.MAX_DEPTH))
     except ValueError as error:
         reason = error.message if isinstance(error, InvalidInputError) else str(error)
         raise CorruptCheckpointError(

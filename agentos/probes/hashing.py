@@ -1,10 +1,10 @@
-"""Hash one open file, and prove that it held still.
+"""Read or hash one open file, and prove that it held still.
 
 The bytes are read once, from one descriptor, with its status before and after: a digest of content that never existed is worse
 than none. This file needs nothing but the standard library, because it runs in two places: imported by the probe, and as a
 program in a child process for files that this process must not open (see `elsewhere.py`).
 
-Whether the digest is the right one is not asked here.
+Whether the content is the right one is not asked here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+# Takes the next bytes; what it wants to keep of them it copies.
+Take = Callable[[memoryview], object]
 CHUNK = 1 << 20
 _SECOND = 10**9
 _MOST_TICKS = 3
@@ -26,29 +29,43 @@ _spare = threading.local()
 
 
 def measure(descriptor: int, until: float) -> dict[str, Any]:
-    """`sha256`, `size`, `mtime_ns` and `identity` of the file, or `problem` and why there is no digest.
+    """`sha256` and what `read_still` says, or `problem` and why there is no digest."""
+    digest = hashlib.sha256()
+    answer = read_still(descriptor, until, digest.update)
+    return answer if "problem" in answer else {"sha256": digest.hexdigest(), **answer}
 
-    Problems: `not_regular`, `late` (the monotonic clock passed `until`), `changed`, `generated` (its size says nothing about
-    its content, as under /proc), `unreadable` with an `errno`.
+
+def read_still(descriptor: int, until: float, take: Take, most: int | None = None, *, last: bool = False) -> dict[str, Any]:
+    """Hand on the content; its `size`, `mtime_ns` and `identity`, or `problem`: then what was handed on is worth nothing.
+
+    Problems: `not_regular`, `too_large` (more than `most` bytes), `late` (the monotonic clock passed `until`), `changed`,
+    `generated` (its size says nothing about its content, as under /proc), `unreadable` with an `errno`.
+
+    Args:
+        last: of a file that is larger than `most`, its last so many bytes will do.
     """
     try:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
             return {"problem": "not_regular"}
+        start = 0 if most is None else max(0, before.st_size - most)
+        if start and not last:
+            return {"problem": "too_large", "size": before.st_size}
         _wait_for_writes(descriptor, before)
         if still(os.fstat(descriptor)) != still(before):
             return {"problem": "changed"}
-        digest, count = _digest(descriptor, before.st_size, until)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        count = _through(descriptor, before.st_size - start, until, take)
         after = os.fstat(descriptor)
     except OSError as error:
         return {"problem": "unreadable", "errno": error.errno}
-    if digest is None:
+    if count is None:
         return {"problem": "late"}
     if still(before) != still(after):
         return {"problem": "changed"}
-    if count != before.st_size:
+    if start + count != before.st_size:
         return {"problem": "generated"}
-    return {"sha256": digest, "size": count, "mtime_ns": before.st_mtime_ns, "identity": [before.st_dev, before.st_ino]}
+    return {"size": before.st_size, "mtime_ns": before.st_mtime_ns, "identity": [before.st_dev, before.st_ino]}
 
 
 def still(status: os.stat_result) -> tuple[int, ...]:
@@ -66,7 +83,6 @@ def _wait_for_writes(descriptor: int, status: os.stat_result) -> None:
     # (2) Asking for the first data takes the lock that a write holds to its end; an empty file has none to ask for.
     with contextlib.suppress(OSError, ValueError):
         os.lseek(descriptor, 0, os.SEEK_DATA)
-    os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def _clock_of_old_kernels() -> int:
@@ -78,20 +94,20 @@ def _clock_of_old_kernels() -> int:
 _COARSE = _clock_of_old_kernels()
 
 
-def _digest(descriptor: int, size: int, until: float) -> tuple[str | None, int]:
-    """The digest and how many bytes it covers; stops as soon as there are more than `size`, or it is too late."""
-    digest, count = hashlib.sha256(), 0
+def _through(descriptor: int, size: int, until: float, take: Take) -> int | None:
+    """How many bytes were handed on; stops as soon as there are more than `size`. None: it got too late."""
+    count = 0
     buffer = _take_buffer()
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         while got := file.readinto(buffer):
-            digest.update(buffer if got == CHUNK else buffer[:got])
+            take(buffer if got == CHUNK else buffer[:got])
             count += got
             if count > size:
                 break
             if time.monotonic() >= until:
-                return None, count
+                return None
     _spare.buffer = buffer
-    return digest.hexdigest(), count
+    return count
 
 
 def _take_buffer() -> memoryview:
@@ -102,19 +118,25 @@ def _take_buffer() -> memoryview:
 
 
 def main(arguments: list[str]) -> None:
-    """Hash the file that a parent process names, and print what `measure` says as JSON.
+    """Read the file that a parent process names, and say as JSON on standard error what was found.
 
-    The name comes as hexadecimal bytes, relative to an inherited directory, or absolute if that is -1.
+    The name comes as hexadecimal bytes, relative to an inherited directory, or absolute if that is -1. The content is hashed;
+    or it goes to standard output, if a largest size is given, with `last` behind it if the end of a larger file will do.
     """
     import json  # noqa: PLC0415 - only the child process pays for it
 
     directory, name, flags, seconds = int(arguments[0]), bytes.fromhex(arguments[1]), int(arguments[2]), float(arguments[3])
+    until, most = time.monotonic() + seconds, arguments[4:]
     try:
         descriptor = os.open(name, flags, dir_fd=None if directory < 0 else directory)
-        answer = measure(descriptor, time.monotonic() + seconds)
+        if most:
+            answer = read_still(descriptor, until, sys.stdout.buffer.write, int(most[0]), last=most[1:] == ["last"])
+            sys.stdout.buffer.flush()
+        else:
+            answer = measure(descriptor, until)
     except OSError as error:
         answer = {"problem": "unreadable", "errno": error.errno}
-    sys.stdout.write(json.dumps(answer))
+    sys.stderr.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from agentos._compression import zstd
+from agentos._strict_json import parse
 from agentos._text import listed, shown
 from agentos.core.checkpoints.codec import MAX_DEPTH
 from agentos.core.checkpoints.identifiers import check_id
 from agentos.errors import CheckpointFormatError, InvalidInputError
-from agentos.store.strict_json import parse
 
 # base64 of the largest state, if zstd cannot make it any smaller, and the other fields.
 MAX_ENVELOPE = ((256 << 20) + (1 << 20)) // 3 * 4 + (64 << 10)

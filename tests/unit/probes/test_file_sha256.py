@@ -18,7 +18,7 @@ import pytest
 from agentos import _descriptors as descriptors
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.observing import Observation, Seen, Unseen
-from agentos.probes import file_sha256, hashing
+from agentos.probes import content, file_sha256, hashing
 
 MIB = 1 << 20
 
@@ -42,7 +42,7 @@ def test_the_digest_covers_every_byte(look, base, size):
 def test_what_is_no_regular_file_is_seen_and_never_opened(look, base, monkeypatch):
     """A FIFO, a folder and an endless device have a type and no digest; none is opened, so none can block."""
     os.mkfifo(base / "fifo")
-    monkeypatch.setattr("agentos.probes.file_sha256.reading", None)
+    monkeypatch.setattr("agentos.probes.content.reading", None)
     assert look("file_sha256", path="fifo").facts == {"exists": True, "type": "fifo"}
     assert look("file_sha256", path=".").facts == {"exists": True, "type": "directory"}
     assert look("file_sha256", path="/dev/zero").facts == {"exists": True, "type": "device"}
@@ -169,14 +169,14 @@ def test_a_file_that_settles_is_read_on_another_try(look, base, monkeypatch):
 def test_a_file_that_grows_or_shrinks_under_the_reader_has_no_digest(base, monkeypatch, edit):
     """The status before and after must agree, and be that of the bytes that were read."""
     (base / "x").write_bytes(b"x" * 1000)
-    real = hashing._digest
+    real = hashing._through
 
     def digest(*arguments):
         answer = real(*arguments)
         (base / "x").write_bytes(edit)
         return answer
 
-    monkeypatch.setattr(hashing, "_digest", digest)
+    monkeypatch.setattr(hashing, "_through", digest)
     descriptor = os.open(base / "x", os.O_RDONLY)
     try:
         assert hashing.measure(descriptor, time.monotonic() + 9) == {"problem": "changed"}
@@ -193,10 +193,10 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(look, base, tmp_p
     def swap(status):
         (base / "x").unlink()
         (base / "x").symlink_to(tmp_path / "secret")
-        monkeypatch.setattr(file_sha256, "held", real)
+        monkeypatch.setattr(content, "held", real)
         return []
 
-    monkeypatch.setattr(file_sha256, "held", swap)
+    monkeypatch.setattr(content, "held", swap)
     assert look("file_sha256", path="x").code == "PATH_ESCAPES"
 
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_opened_is_not_absence(look, base, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         yield
 
-    monkeypatch.setattr(file_sha256, "reading", reading)
+    monkeypatch.setattr(content, "reading", reading)
     seen = look("file_sha256", path="x")
     assert (seen.code, seen.hint) == ("UNREADABLE", "look as a user who may read it, or change its permissions")
 
@@ -231,7 +231,7 @@ def test_a_disk_error_while_reading_is_not_a_difference(look, base, monkeypatch)
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(hashing, "_digest", fail)
+    monkeypatch.setattr(hashing, "_through", fail)
     seen = look("file_sha256", path="x")
     assert isinstance(seen, Unseen)
     assert seen.code == "UNREADABLE"
@@ -280,5 +280,5 @@ def test_threads_do_not_share_a_buffer(look, base):
 
 def test_a_moment_that_no_calendar_holds_is_told_all_the_same():
     """A file system's clock goes further than datetime; the probe must not break on it."""
-    assert file_sha256.modified_at(0) == datetime(1970, 1, 1, tzinfo=UTC).isoformat(timespec="milliseconds")
-    assert file_sha256.modified_at(10**30) == "1000000000000000000000 s after 1970"
+    assert content.modified_at(0) == datetime(1970, 1, 1, tzinfo=UTC).isoformat(timespec="milliseconds")
+    assert content.modified_at(10**30) == "1000000000000000000000 s after 1970"

@@ -19,10 +19,10 @@ import pytest
 
 from agentos import _descriptors as descriptors
 from agentos.core.checkpoints.observing import Seen, Unseen
-from agentos.probes import elsewhere, file_sha256, hashing
+from agentos.probes import content, elsewhere, file_sha256, hashing
 from tests.unit.probes.databases import Look
 
-OVERLOOK = "import agentos._descriptors as d, agentos.probes.file_sha256 as f; d.held = f.held = lambda status: []"
+OVERLOOK = "import agentos._descriptors as d, agentos.probes.content as f; d.held = f.held = lambda status: []"
 
 
 def other_process(program: str, *arguments: object) -> str:
@@ -51,7 +51,7 @@ def database(base: Path) -> Path:
 
 def overlook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descriptors, "held", lambda status: [])
-    monkeypatch.setattr(file_sha256, "held", lambda status: [])
+    monkeypatch.setattr(content, "held", lambda status: [])
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -10,10 +10,9 @@ import json
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.codec import MAX_DEPTH
 
 
-def parse(data: bytes | str, depth: int = MAX_DEPTH) -> Any:
+def parse(data: bytes | str, depth: int) -> Any:
     """The value that these bytes stand for.
 
     Raises:
