@@ -94,7 +94,7 @@ class Looking:
         seen = self._seen.get(what)
         if seen is None and borrow and evidence.evidence_type is _EXISTS:
             # Who measured the content also saw that it is there. Absence is another look: a link to nothing is something.
-            content = self._seen.get((_CONTENT, around.base_path, evidence.expected["path"]))
+            content = self._seen.get((_CONTENT, around.base_path, evidence.expected["path"], around.aside))
             seen = content if isinstance(content, Seen) else None
         return what, seen
 
@@ -110,8 +110,8 @@ def _what(evidence: Evidence, around: Surroundings, *, once: bool) -> Hashable:
     kind = kind_of(evidence)
     if kind.retries is Retries.NEVER:
         return object()
-    if kind.shares_looks:
-        return evidence.evidence_type, around.base_path, evidence.expected["path"]
+    if kind.look_key is not None:
+        return evidence.evidence_type, around.base_path, kind.look_key(evidence), around.aside
     # Whoever waits for a service sees something else than whoever does not.
     patient = kind.retries is Retries.FAILURES and not once
     definition = codec.encode(evidence.expected), codec.encode(evidence.metadata)

@@ -33,10 +33,8 @@ class Wanted:
         if not isinstance(seen, Seen):
             # Claiming less instead would let a later look verify what was never measured.
             return None
-        expected = None if fill is None else fill(asked, seen.facts)
-        if expected is None:
-            return self.otherwise
-        return Evidence(asked.evidence_type, asked.description, expected, asked.metadata)
+        found = None if fill is None else fill(asked, seen)
+        return self.otherwise if found is None else Evidence(asked.evidence_type, asked.description, *found)
 
 
 def file_content(path: str | Path, description: str = "") -> Wanted:

@@ -9,9 +9,10 @@ import re
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.places import PATH, check_path, from_base
 from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
 
 TYPES = ("any", "file", "directory")
@@ -42,6 +43,12 @@ def _check_sha256(evidence: Evidence) -> None:
 def subject(evidence: Evidence, base_path: str) -> str:
     """`file:` and the path: relative if it lies beneath the base, so that it survives a move of the workspace."""
     return f"file:{from_base(evidence.expected['path'], base_path)}"
+
+
+def path_of(evidence: Evidence) -> str:
+    """The path, for claims that are judged by what is there and nothing else."""
+    path: str = evidence.expected["path"]
+    return path
 
 
 def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -84,10 +91,10 @@ def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return HOLDS
 
 
-def _fill_sha256(evidence: Evidence, facts: dict[str, Any]) -> dict[str, Any] | None:
-    if "sha256" not in facts:
+def _fill_sha256(evidence: Evidence, seen: Seen) -> Filled | None:
+    if "sha256" not in seen.facts:
         return None
-    return {"path": evidence.expected["path"], "sha256": facts["sha256"], "size": facts["size"]}
+    return {"path": evidence.expected["path"], "sha256": seen.facts["sha256"], "size": seen.facts["size"]}, evidence.metadata
 
 
 def _missing(path: str, thing: str, facts: dict[str, Any]) -> Verdict:
@@ -111,7 +118,7 @@ ARTIFACT_EXISTS = Kind(
     subject,
     _judge_exists,
     effort=Effort.GLANCE,
-    shares_looks=True,
+    look_key=path_of,
 )
 ARTIFACT_ABSENT = Kind(
     {"path": PATH},
@@ -121,7 +128,7 @@ ARTIFACT_ABSENT = Kind(
     subject,
     _judge_absent,
     effort=Effort.GLANCE,
-    shares_looks=True,
+    look_key=path_of,
 )
 FILE_SHA256 = Kind(
     _CONTENT,
@@ -132,5 +139,5 @@ FILE_SHA256 = Kind(
     _judge_sha256,
     effort=Effort.READ,
     fill=_fill_sha256,
-    shares_looks=True,
+    look_key=path_of,
 )

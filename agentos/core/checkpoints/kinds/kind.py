@@ -6,7 +6,7 @@ wrong. How often is looked and for how long depends on what is looked at: see `R
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -14,11 +14,12 @@ from typing import Any
 from agentos._text import MASKED, listed, shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.models import Evidence, trusted
-from agentos.core.checkpoints.observing import Observation, Unseen
+from agentos.core.checkpoints.observing import Observation, Seen, Unseen
 from agentos.core.checkpoints.results import Assurance, EvidenceResult, Outcome
 from agentos.errors import EvidenceDefinitionError, SnapshotError
 
 Schema = Mapping[str, Any]
+Filled = tuple[dict[str, Any], dict[str, Any]]
 LONGEST_WAIT = 86_400.0
 FLAKY = "FLAKY"
 
@@ -89,10 +90,13 @@ class Kind:
     # Seconds one look, and all looks together, may take unless the evidence says otherwise; None: what whoever asks allows.
     timeout: float | None = None
     deadline: float | None = None
-    # What can be claimed of what was seen, for evidence that is captured; None if there is nothing to claim.
-    fill: Callable[[Evidence, dict[str, Any]], dict[str, Any] | None] | None = None
-    # Claims that speak of the same name are judged by the same facts, so one look serves all of them.
-    shares_looks: bool = False
+    # What can be claimed of what was seen, for evidence that is captured: `expected` and `metadata`; None if there is nothing.
+    fill: Callable[[Evidence, Seen], Filled | None] | None = None
+    # What of a claim says what is looked at: claims with equal keys are judged by the same facts, so one look serves all of
+    # them. None: everything in it does.
+    look_key: Callable[[Evidence], Hashable] | None = None
+    # The facts as a result keeps them, where a claim is judged by more than anybody would read.
+    brief: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     # Of what speaks for many things: the name of the rules by which it leaves some out, and whether it speaks for this path.
     rules: Callable[[Evidence], str] | None = None
     covers: Callable[[Evidence, str], bool] | None = None
@@ -164,7 +168,7 @@ class Kind:
             message=f"{describe(evidence)}: differs {MASKED}" if hidden and verdict.message else verdict.message,
             hint=verdict.hint,
             expected=MASKED if hidden else evidence.expected,
-            found=MASKED if hidden else observation.facts,
+            found=MASKED if hidden else observation.facts if self.brief is None else self.brief(observation.facts),
             assurance=verdict.assurance,
             duration_ms=duration_ms,
             flaky=False,
