@@ -6,16 +6,13 @@ snapshot, then `exit_code` at the top of the snapshot.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from agentos._text import shown
+from agentos.core.checkpoints.kinds.pointers import resolve
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.errors import AgentosError
-
-_INDEX = re.compile("0|[1-9][0-9]{0,17}")
-_NOTHING = object()
 
 
 class CommandExit:
@@ -44,26 +41,13 @@ def _pointed_at(pointer: str, snapshot: dict[str, Any] | None) -> Observation:
             f"metadata['snapshot_key'] {shown(pointer, 120)} points into a snapshot, and there is none here",
             "verify it through its checkpoint, or give metadata['actual_exit_code']",
         )
-    return _seen(f"snapshot{pointer}", resolve(pointer, snapshot))
+    found = resolve(pointer, snapshot)
+    if not found.exists:
+        return Seen({"source": f"snapshot{pointer}", "recorded": False, "exit_code": None})
+    return _seen(f"snapshot{pointer}", found.value)
 
 
 def _seen(source: str, value: Any) -> Seen:
-    if value is _NOTHING:
-        return Seen({"source": source, "recorded": False, "exit_code": None})
     # A whole subtree is no exit code; a few of its words are enough to see that.
     plain = shown(value, 120) if isinstance(value, (dict, list)) else value
     return Seen({"source": source, "recorded": True, "exit_code": plain})
-
-
-def resolve(pointer: str, document: Any) -> Any:
-    """What a JSON pointer (RFC 6901) names in the document, or a value that equals nothing."""
-    found = document
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(key, _NOTHING)
-        elif isinstance(found, list) and _INDEX.fullmatch(key) and int(key) < len(found):
-            found = found[int(key)]
-        else:
-            return _NOTHING
-    return found

@@ -11,7 +11,6 @@ import pytest
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.observing import Observation, Seen, Unseen
 from agentos.errors import StoreCorruptError
-from agentos.probes.command_exit import resolve
 
 
 def facts(seen: Observation) -> tuple[Any, ...]:
@@ -52,12 +51,6 @@ def test_a_pointer_to_nothing_finds_nothing(look, pointer):
     around = {"snapshot": lambda: {"runs": [{"code": 7}], "text": "abc", "exit_code": 0}}
     seen = look("command_exit", exit_code=0, metadata={"snapshot_key": pointer}, around=around)
     assert facts(seen) == (f"snapshot{pointer}", False, None)
-
-
-def test_pointers_are_read_as_the_standard_says():
-    """RFC 6901: `~1` is a slash, `~0` a tilde, in that order; the empty key is a key."""
-    document = {"a/b": 1, "m~n": 2, "~1": 3, "": {"": 4}, "list": [5, {"x": None}]}
-    assert [resolve(p, document) for p in ("/a~1b", "/m~0n", "/~01", "//", "/list/0", "/list/1/x")] == [1, 2, 3, 4, 5, None]
 
 
 @pytest.mark.parametrize("value", [True, "0", None, 1.0, [0], {"code": 0}])
