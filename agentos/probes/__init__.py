@@ -24,6 +24,8 @@ _CLASSES: dict[str, str] = {
     EvidenceType.FILE_SHA256: "FileSha256",
     EvidenceType.COMMAND_EXIT: "CommandExit",
     EvidenceType.DB_ROW: "DbRow",
+    EvidenceType.DB_ROW_ABSENT: "DbRowAbsent",
+    EvidenceType.DB_ROW_COUNT: "DbRowCount",
 }
 
 

@@ -33,6 +33,8 @@ class EvidenceType(StrEnum):
     FILE_SHA256 = "file_sha256"
     COMMAND_EXIT = "command_exit"
     DB_ROW = "db_row"
+    DB_ROW_ABSENT = "db_row_absent"
+    DB_ROW_COUNT = "db_row_count"
 
 
 class VerificationStatus(StrEnum):

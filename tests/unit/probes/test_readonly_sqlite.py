@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentos.core.checkpoints.observing import Seen
-from agentos.probes import db_row, private_copy
+from agentos.probes import private_copy, tables
 from tests.unit.probes.databases import everything, found, observe, reason, writing
 
 
@@ -110,15 +110,15 @@ def test_a_database_this_process_keeps_to_itself_is_not_copied_from_under_it(loo
 
 def test_a_database_that_wakes_up_while_it_is_read_is_read_again(look, base, wal, monkeypatch):
     """Without locks only stillness proves anything: a writer that came meanwhile makes it a new look, with locks."""
-    real = db_row._names
+    real = tables._names
 
     def names(*arguments):
-        monkeypatch.setattr(db_row, "_names", real)
+        monkeypatch.setattr(tables, "_names", real)
         with writing(wal) as writer:
             writer.execute("update t set v = 'new'")
         return real(*arguments)
 
-    monkeypatch.setattr(db_row, "_names", names)
+    monkeypatch.setattr(tables, "_names", names)
     assert found(look, "new") == 1
 
 
@@ -131,13 +131,13 @@ def test_damage_seen_while_somebody_wrote_is_no_damage(look, base, wal, monkeypa
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
 
-    monkeypatch.setattr(db_row, "_names", fail)
+    monkeypatch.setattr(tables, "_names", fail)
     assert reason(look) == "CHANGED_WHILE_READING"
 
 
 def test_a_locked_database_is_not_a_missing_row(look, base, monkeypatch):
     """A writer with the exclusive lock makes it impossible to look, for as long as patience lasts."""
-    monkeypatch.setattr(db_row, "MOST_PATIENCE", 0.2)
+    monkeypatch.setattr(tables, "MOST_PATIENCE", 0.2)
     with writing(base / "db", "delete") as writer:
         writer.execute("create table t(id, v)")
         writer.execute("begin exclusive")

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from agentos.core.checkpoints.observing import Seen
-from agentos.probes import db_row, readonly_sqlite
+from agentos.probes import readonly_sqlite, tables
 from tests.unit.probes.databases import found, reason, writing
 
 FORBIDDEN = (
@@ -32,7 +32,7 @@ FORBIDDEN = (
 def test_the_connection_can_only_read(look, base, wal, monkeypatch):
     """Whatever a bug might ask of it, the connection refuses to write, attach or change settings."""
     monkeypatch.chdir(base)
-    real = db_row._names
+    real = tables._names
 
     def names(connection, *arguments):
         for statement in FORBIDDEN:
@@ -40,7 +40,7 @@ def test_the_connection_can_only_read(look, base, wal, monkeypatch):
                 connection.execute(statement)
         return real(connection, *arguments)
 
-    monkeypatch.setattr(db_row, "_names", names)
+    monkeypatch.setattr(tables, "_names", names)
     assert found(look) == 1
     assert [entry.name for entry in base.iterdir()] == ["db"]
 
@@ -96,16 +96,16 @@ def test_a_database_replaced_while_it_is_read_is_not_answered_from(look, base, m
         writer.execute("create table t(id, v)")
         writer.execute("insert into t values (1, 'old')")
     shutil.copy(base / "db", base / "new")
-    real = db_row._names
+    real = tables._names
 
     def replace(*arguments):
         if (base / "new").exists():
             os.replace(base / "new", base / "db")
         return real(*arguments)
 
-    monkeypatch.setattr(db_row, "_names", replace)
-    looks = Mock(wraps=db_row._rows)
-    monkeypatch.setattr(db_row, "_rows", looks)
+    monkeypatch.setattr(tables, "_names", replace)
+    looks = Mock(wraps=tables._asked)
+    monkeypatch.setattr(tables, "_asked", looks)
     assert found(look) == 1
     assert looks.call_count == 2
 
@@ -133,7 +133,7 @@ def test_a_row_cannot_be_raced_out_of_the_base(look, base, wal, tmp_path):
         while time.monotonic() < end:
             seen = look("db_row", table="t", where={"id": 1}, values={"v": "x"}, metadata={"db_path": "d/db"})
             if isinstance(seen, Seen):
-                rows.append(seen.facts["row"].get("v"))
+                rows.append(seen.facts.get("row", {}).get("v"))
     finally:
         stop.set()
         attack.join()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
     "commands": (EvidenceType.COMMAND_EXIT,),
-    "rows": (EvidenceType.DB_ROW,),
+    "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
 }
 _WHERE = {each: file for file, types in _FILES.items() for each in types}
 _loaded: dict[str, Kind] = {}

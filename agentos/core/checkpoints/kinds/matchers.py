@@ -25,6 +25,7 @@ _ORDERED: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
 }
 _OTHERS = ("equals", "not", "in", "contains", "prefix", "suffix")
 OPERATORS = (*_ORDERED, *_OTHERS)
+_MOST = 2**63 - 1
 
 _OPERANDS: dict[str, Schema] = {
     **{name: {"type": "number"} for name in _ORDERED},
@@ -75,6 +76,15 @@ def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
             refuse(evidence, f"{where}: unknown operator {shown(name, 40)}", f"one of: {listed([*_COUNTED])}")
         if type(operand) is not int or operand < 0:
             refuse(evidence, f"{where} must be a number of things, found {told(evidence, operand)}", 'such as 3 or {"ge": 1}')
+    if all(_claims_nothing(name, operand) for name, operand in operands):
+        refuse(evidence, f"{where} matches any number, so it claims nothing", 'such as 3 or {"ge": 1}')
+
+
+def _claims_nothing(name: str, operand: int) -> bool:
+    """Whether every number of things is so: there are never fewer than none, and never more than can be counted."""
+    if name == "ge":
+        return operand == 0
+    return (name == "le" and operand >= _MOST) or (name in ("lt", "not") and operand > _MOST)
 
 
 _HINT = (

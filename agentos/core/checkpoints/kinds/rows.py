@@ -1,7 +1,8 @@
-"""Claims about a row of a database.
+"""Claims about the rows of a database: that one is there, that none is, and how many there are.
 
-At least one row must match `where` and `values`; with `unique` exactly one may match. Values are compared by type: text never
-equals a number, true and false are 1 and 0, None is NULL.
+All are about the same subject, the rows that `where` names, so a later claim of any kind takes the place of an earlier one.
+Which rows these are is for the database to say; `values` are compared by type: text never equals a number, true and false are 1
+and 0, None is NULL.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from agentos._text import listed, shown
 from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, described, matches
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.results import Outcome
@@ -18,18 +20,38 @@ from agentos.core.checkpoints.results import Outcome
 _SCALARS = (str, int, float, bool, type(None))
 _INT64 = 2**63
 _CHANGED = "the database no longer says what was claimed; look at who changed it, or fall back to an earlier checkpoint"
+_CAME_BACK = "somebody put it there since; remove it, or fall back to an earlier checkpoint"
 
 
-def _check(evidence: Evidence) -> None:
+def _check_row(evidence: Evidence) -> None:
+    expected = evidence.expected
+    _check_rows(evidence)
+    _check_columns(evidence, "values")
+    _refuse_any_row(evidence)
+    if type(expected.get("unique", False)) is not bool:
+        refuse(evidence, f"expected['unique'] must be true or false, found {told(evidence, expected['unique'])}")
+
+
+def _check_absent(evidence: Evidence) -> None:
+    _check_rows(evidence)
+    _refuse_any_row(evidence)
+
+
+def _check_count(evidence: Evidence) -> None:
+    _check_rows(evidence)
+    check_count(evidence, "expected['count']", evidence.expected["count"])
+
+
+def _refuse_any_row(evidence: Evidence) -> None:
+    if not evidence.expected["where"]:
+        refuse(evidence, "expected['where'] is empty and would match any row", "name the columns that identify the row")
+
+
+def _check_rows(evidence: Evidence) -> None:
     expected = evidence.expected
     if type(expected["table"]) is not str or not expected["table"]:
         refuse(evidence, f"expected['table'] must be a name, found {told(evidence, expected['table'])}")
     _check_columns(evidence, "where")
-    _check_columns(evidence, "values")
-    if not expected["where"]:
-        refuse(evidence, "expected['where'] is empty and would match any row", "name the columns that identify the row")
-    if type(expected.get("unique", False)) is not bool:
-        refuse(evidence, f"expected['unique'] must be true or false, found {told(evidence, expected['unique'])}")
     path = evidence.metadata.get("db_path")
     if "db_path" in evidence.metadata and (type(path) is not str or not path or "\0" in path):
         refuse(evidence, f"metadata['db_path'] must be a path, found {told(evidence, path)}")
@@ -47,7 +69,7 @@ def _check_columns(evidence: Evidence, part: str) -> None:
 
 
 def subject(evidence: Evidence, base_path: str) -> str:
-    """`row:`, the database (spelled as a file's subject is; our own registry has no name), the table and what tells the row."""
+    """`row:`, the database (spelled as a file's subject is; our own registry has no name), the table and `where`."""
     where = json.dumps(evidence.expected["where"], sort_keys=True, ensure_ascii=False)
     path = evidence.metadata.get("db_path")
     return f"row:{from_base(path, base_path) if path else ''}#{evidence.expected['table']}?{where}"
@@ -62,11 +84,10 @@ def same(expected: Any, found: Any) -> bool:
     return type(found) is type(expected) and found == expected
 
 
-def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
-    table = shown(evidence.expected["table"], 80)
+def _judge_row(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     if facts["problem"]:
-        return Verdict(Outcome.FAILED, facts["problem"], _problem(evidence, facts), _CHANGED)
-    where = _pairs(evidence.expected["where"])
+        return _problem(evidence, facts)
+    table, where = shown(evidence.expected["table"], 80), _pairs(evidence.expected["where"])
     if facts["candidates"] == 0:
         return Verdict(Outcome.FAILED, "ROW_MISSING", f"{table}: expected a row with {where}, found none", _CHANGED)
     if facts["matching"] == 0:
@@ -82,7 +103,32 @@ def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return HOLDS
 
 
-def _problem(evidence: Evidence, facts: dict[str, Any]) -> str:
+def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    # No table has no rows either, and neither has no database; but it was not their end that was claimed.
+    if facts["problem"]:
+        return _problem(evidence, facts)
+    if not facts["present"]:
+        return HOLDS
+    said = f"{shown(evidence.expected['table'], 80)}: expected no row with {_pairs(evidence.expected['where'])}, found one"
+    return Verdict(Outcome.FAILED, "ROW_PRESENT", said, _CAME_BACK)
+
+
+def _judge_count(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    if facts["problem"]:
+        return _problem(evidence, facts)
+    expected = evidence.expected
+    if matches(expected["count"], facts["count"]):
+        return HOLDS
+    which = f" with {_pairs(expected['where'])}" if expected["where"] else ""
+    said = f"{shown(expected['table'], 80)}: expected {described(expected['count'])} rows{which}, found {facts['count']:,}"
+    return Verdict(Outcome.FAILED, "COUNT_DIFFERS", said, _CHANGED)
+
+
+def _problem(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    return Verdict(Outcome.FAILED, facts["problem"], _lacking(evidence, facts), _CHANGED)
+
+
+def _lacking(evidence: Evidence, facts: dict[str, Any]) -> str:
     table = shown(evidence.expected["table"], 80)
     if facts["problem"] == "DATABASE_MISSING":
         return f"{shown(facts['database'])}: expected a database, found nothing"
@@ -105,19 +151,34 @@ def _pairs(where: dict[str, Any]) -> str:
 
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS = {"type": "object", "additionalProperties": _VALUE}
+_TABLE = {"type": "string", "minLength": 1}
+_NAMED = {"table": _TABLE, "where": {**_COLUMNS, "minProperties": 1}}
 _DATABASE = {"db_path": {"type": "string", "minLength": 1}}
 
 DB_ROW = Kind(
-    {
-        "table": {"type": "string", "minLength": 1},
-        "where": {**_COLUMNS, "minProperties": 1},
-        "values": _COLUMNS,
-        "unique": {"type": "boolean"},
-    },
+    {**_NAMED, "values": _COLUMNS, "unique": {"type": "boolean"}},
     frozenset({"table", "where"}),
     Lifetime.LASTING,
-    _check,
+    _check_row,
     subject,
-    _judge,
+    _judge_row,
+    metadata=_DATABASE,
+)
+DB_ROW_ABSENT = Kind(
+    _NAMED,
+    frozenset({"table", "where"}),
+    Lifetime.LASTING,
+    _check_absent,
+    subject,
+    _judge_absent,
+    metadata=_DATABASE,
+)
+DB_ROW_COUNT = Kind(
+    {"table": _TABLE, "where": _COLUMNS, "count": COUNT},
+    frozenset({"table", "where", "count"}),
+    Lifetime.LASTING,
+    _check_count,
+    subject,
+    _judge_count,
     metadata=_DATABASE,
 )
