@@ -55,6 +55,11 @@ class Walk:
         return self._stack[-1]
 
     @property
+    def start(self) -> int:
+        """The root, as it was opened."""
+        return self._opened[0]
+
+    @property
     def names(self) -> list[str]:
         """The way from the root to that directory, without links."""
         return list(self._names)

@@ -25,6 +25,14 @@ class Captures:
         """Measure the file now and claim what was measured: its SHA-256 and size."""
         return _captured("file_content", path, description, base_path=base_path)
 
+    @classmethod
+    def capture_git(cls, repo: str | Path = ".", *, base_path: str | Path | None = None, description: str = "") -> Evidence:
+        """Look where the repository stands now and claim that: its commit, and its branch if it is on one.
+
+        That nothing uncommitted lies around is another claim, which needs nothing measured: `git_clean`.
+        """
+        return _captured("git_commit", repo, description, base_path=base_path)
+
 
 def _captured(what: str, *arguments: Any, base_path: str | Path | None) -> Evidence:
     with importing:

@@ -35,6 +35,7 @@ class EvidenceType(StrEnum):
     DB_ROW = "db_row"
     DB_ROW_ABSENT = "db_row_absent"
     DB_ROW_COUNT = "db_row_count"
+    GIT_COMMIT = "git_commit"
 
 
 class VerificationStatus(StrEnum):

@@ -16,6 +16,9 @@ from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Observation, Seen
 from agentos.errors import InvalidInputError
 
+# What git itself writes where there is none.
+_NO_COMMIT = "0" * 40
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -47,6 +50,14 @@ def file_content(path: str | Path, description: str = "") -> Wanted:
     about = description or f"content of {shown(name, 120)}"
     instead = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
     return Wanted(Evidence(EvidenceType.FILE_SHA256, about, {"path": name}), instead)
+
+
+def git_commit(repo: str | Path, description: str = "") -> Wanted:
+    """The commit that a repository stands at, and its branch; one that no repository can have, if it has none."""
+    name = path_text(repo)
+    about = description or f"commit of {shown(name, 120)}"
+    instead = Evidence(EvidenceType.GIT_COMMIT, about, {"repo": name, "commit": _NO_COMMIT})
+    return Wanted(Evidence(EvidenceType.GIT_COMMIT, about, {"repo": name}), instead)
 
 
 def path_text(path: object) -> str:

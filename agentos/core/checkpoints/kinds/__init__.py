@@ -26,6 +26,7 @@ _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
     "commands": (EvidenceType.COMMAND_EXIT,),
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
+    "repositories": (EvidenceType.GIT_COMMIT,),
 }
 _WHERE = {each: file for file, types in _FILES.items() for each in types}
 _loaded: dict[str, Kind] = {}
