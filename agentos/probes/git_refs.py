@@ -39,10 +39,10 @@ def head_of(repository: Repository) -> Head:
     Raises:
         CannotSee: it is damaged, kept in a way that is not read here, or moved meanwhile.
     """
-    said = _head(repository)
-    found = _resolved(repository, said)
-    # Read again at the end: a branch that was switched in between is no answer made of two.
-    if _head(repository) != said:
+    before = repository.own.stamp("HEAD")
+    found = _resolved(repository, _head(repository))
+    # Its stamp, and not what it says: a branch that was switched away and back is no answer made of two either.
+    if repository.own.stamp("HEAD") != before:
         raise Moved(repository.path, "another branch was checked out")
     return found
 

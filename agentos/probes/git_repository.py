@@ -18,7 +18,7 @@ from agentos.core.checkpoints.observing import Surroundings
 from agentos.probes.artifact_exists import type_of
 from agentos.probes.cannot_see import ABSENT, CannotSee, Deadline, Moved, unreadable
 from agentos.probes.content import read_content
-from agentos.probes.hashing import Take
+from agentos.probes.hashing import Take, still
 from agentos.probes.paths import Place, place_of
 
 _MOST = 1 << 16
@@ -56,6 +56,11 @@ class Folder:
                 raise damaged(place.path, f"has {place.status.st_size:,} bytes, too many for what it is")
             read_content(place, self.deadline, take, most, cancel=self.around.cancel)
         return True
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        """What is another one once the file was replaced or written to; None if nothing is there."""
+        with self.at(name) as place:
+            return None if place.status is None else still(place.status)
 
     def names(self, name: str) -> list[str]:
         """What lies in a folder of it; nothing if there is none."""

@@ -10,7 +10,7 @@ from random import Random
 
 from agentos.core.checkpoints import Evidence
 from agentos.core.checkpoints.kinds import KINDS
-from tests.torture.liars import files, rows
+from tests.torture.liars import files, repositories, rows
 from tests.torture.liars.liar import Liar, lies_believed, truth_is_seen
 
 LIARS: tuple[type[Liar], ...] = (
@@ -21,6 +21,7 @@ LIARS: tuple[type[Liar], ...] = (
     rows.ColumnsApart,
     rows.AlwaysOne,
     rows.NeverWithout,
+    repositories.BranchesApart,
 )
 # Of the rest nothing in the world is asked: what was recorded does not change.
 RECORDED = {"command_exit"}

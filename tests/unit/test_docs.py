@@ -36,6 +36,7 @@ def plain(text: str) -> list[str]:
     text = re.sub(r"/\S*agentos-demo-\w+", "FOLDER", text)
     text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "ULID", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.+]+", "TIME", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d", "DATE", text)
     text = re.sub(r"\d\d:\d\d:\d\d", "TIME", text)
     return [line.rstrip() for line in text.strip().splitlines()]
 
