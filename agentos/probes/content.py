@@ -43,8 +43,13 @@ def read_content(
     )
 
 
-def answered(place: Place, here: Callable[[int], dict[str, Any]], elsewhere: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def answered(
+    place: Place, here: Callable[[int], dict[str, Any]], elsewhere: Callable[[], dict[str, Any]], *, growing: bool = False
+) -> dict[str, Any]:
     """What a reading of the file gave, in this process or, if that has it open already, in another one.
+
+    Args:
+        growing: it may have grown since.
 
     Raises:
         CannotSee: it gave a problem, or the place names another file by now.
@@ -60,7 +65,7 @@ def answered(place: Place, here: Callable[[int], dict[str, Any]], elsewhere: Cal
             answer = {"problem": "unreadable", "errno": error.errno}
     if "problem" in answer:
         raise _reason(place.path, answer)
-    _refuse_replaced(place, answer)
+    _refuse_replaced(place, answer, growing=growing)
     return answer
 
 
@@ -82,7 +87,7 @@ def _reason(path: str, answer: dict[str, Any]) -> CannotSee:
     return Moved(path, "changed" if problem == "changed" else "was replaced")
 
 
-def _refuse_replaced(place: Place, measured: dict[str, Any]) -> None:
+def _refuse_replaced(place: Place, measured: dict[str, Any], *, growing: bool) -> None:
     """What was read must still be what the path names."""
     try:
         now = place.status_by_name()
@@ -90,7 +95,8 @@ def _refuse_replaced(place: Place, measured: dict[str, Any]) -> None:
         raise Moved(place.path, "was replaced") from error
     if [now.st_dev, now.st_ino] != measured["identity"]:
         raise Moved(place.path, "was replaced")
-    if (now.st_size, now.st_mtime_ns) != (measured["size"], measured["mtime_ns"]):
+    grown = growing and now.st_size > measured["size"]
+    if not grown and (now.st_size, now.st_mtime_ns) != (measured["size"], measured["mtime_ns"]):
         raise Moved(place.path, "changed")
 
 

@@ -32,6 +32,16 @@ def measure_elsewhere(place: Place, deadline: Deadline, cancel: Cancel | None = 
     return answer
 
 
+def measure_prefix_elsewhere(place: Place, deadline: Deadline, cancel: Cancel | None, most: int | None) -> dict[str, Any]:
+    """What `hashing.measure_prefix` says about the file, seen by another process.
+
+    Raises:
+        CannotSee: as above.
+    """
+    answer, _ = _asked(place, deadline, cancel, lambda _: None, "prefix", *([] if most is None else [str(most)]))
+    return answer
+
+
 def read_elsewhere(
     place: Place, deadline: Deadline, cancel: Cancel | None, take: hashing.Take, most: int, *, last: bool = False
 ) -> dict[str, Any]:

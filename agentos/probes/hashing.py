@@ -68,6 +68,61 @@ def read_still(descriptor: int, until: float, take: Take, most: int | None = Non
     return {"size": before.st_size, "mtime_ns": before.st_mtime_ns, "identity": [before.st_dev, before.st_ino]}
 
 
+def measure_prefix(descriptor: int, until: float, most: int | None) -> dict[str, Any]:
+    """`sha256` of the first `most` bytes, or of all that are there if there are fewer or None is asked for; `bytes`: how many.
+
+    The file may grow meanwhile, and is said to have the `size` it had at last. Problems are those of `read_still`.
+    """
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            return {"problem": "not_regular"}
+        size = before.st_size if most is None else min(before.st_size, most)
+        _wait_for_writes(descriptor, before)
+        digest, problem = _prefix(descriptor, size, until, before)
+        after = os.fstat(descriptor)
+        if not problem and size == after.st_size and os.pread(descriptor, 1, size) and os.fstat(descriptor).st_size == size:
+            problem = "generated"
+    except OSError as error:
+        return {"problem": "unreadable", "errno": error.errno}
+    # One that is too short and being written may be long enough in a moment.
+    if (not problem and after.st_size < size) or (most is not None and size < most and still(after) != still(before)):
+        problem = "changed"
+    if problem:
+        return {"problem": problem}
+    identity = [before.st_dev, before.st_ino]
+    return {"sha256": digest, "bytes": size, "size": after.st_size, "mtime_ns": after.st_mtime_ns, "identity": identity}
+
+
+def _prefix(descriptor: int, size: int, until: float, before: os.stat_result) -> tuple[str, str]:
+    """The digest of the first `size` bytes, or a problem."""
+    held_still = still(os.fstat(descriptor)) == still(before)
+    digest, problem = _digest_of_first(descriptor, size, until)
+    if problem or (held_still and still(os.fstat(descriptor)) == still(before)):
+        return digest, problem
+    # It was written to, and its status does not say where. What two readings, one after the other, saw alike was all there
+    # in the moment between them, if nothing was written back to what it had been.
+    again, problem = _digest_of_first(descriptor, size, until)
+    grew = os.fstat(descriptor).st_size > before.st_size
+    return digest, problem or ("" if grew and digest == again else "changed")
+
+
+def _digest_of_first(descriptor: int, size: int, until: float) -> tuple[str, str]:
+    digest, left = hashlib.sha256(), size
+    buffer = _take_buffer()
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while left:
+        got = os.readv(descriptor, [buffer[: min(left, CHUNK)]])
+        if not got:
+            return "", "generated" if os.fstat(descriptor).st_size >= size else "changed"
+        digest.update(buffer[:got])
+        left -= got
+        if time.monotonic() >= until:
+            return "", "late"
+    _spare.buffer = buffer
+    return digest.hexdigest(), ""
+
+
 def still(status: os.stat_result) -> tuple[int, ...]:
     """What must be the same before and after."""
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -121,7 +176,8 @@ def main(arguments: list[str]) -> None:
     """Read the file that a parent process names, and say as JSON on standard error what was found.
 
     The name comes as hexadecimal bytes, relative to an inherited directory, or absolute if that is -1. The content is hashed;
-    or it goes to standard output, if a largest size is given, with `last` behind it if the end of a larger file will do.
+    or it goes to standard output, if a largest size is given, with `last` behind it if the end of a larger file will do; or its
+    first bytes are hashed, if `prefix` and their number are given, or all of them for no number.
     """
     import json  # noqa: PLC0415 - only the child process pays for it
 
@@ -129,7 +185,9 @@ def main(arguments: list[str]) -> None:
     until, most = time.monotonic() + seconds, arguments[4:]
     try:
         descriptor = os.open(name, flags, dir_fd=None if directory < 0 else directory)
-        if most:
+        if most[:1] == ["prefix"]:
+            answer = measure_prefix(descriptor, until, int(most[1]) if most[1:] else None)
+        elif most:
             answer = read_still(descriptor, until, sys.stdout.buffer.write, int(most[0]), last=most[1:] == ["last"])
             sys.stdout.buffer.flush()
         else:

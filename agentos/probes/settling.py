@@ -28,7 +28,12 @@ from agentos.probes.artifact_absent import bare
 from agentos.probes.cannot_see import ABSENT, CannotSee
 from agentos.probes.paths import Place, place_of
 
-_FILES = (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256)
+_FILES = (
+    EvidenceType.ARTIFACT_EXISTS,
+    EvidenceType.ARTIFACT_ABSENT,
+    EvidenceType.FILE_SHA256,
+    EvidenceType.FILE_PREFIX_SHA256,
+)
 # The kernel stamps files with a coarser clock than ours, and some file systems keep whole or even seconds only.
 _MARGIN = 2.0
 # What is on no disk cannot be synced; that is no failure.

@@ -33,6 +33,11 @@ class Captures:
         """
         return _captured("git_commit", repo, description, base_path=base_path)
 
+    @classmethod
+    def capture_prefix(cls, path: str | Path, *, base_path: str | Path | None = None, description: str = "") -> Evidence:
+        """Measure what the file holds by now, and claim that it stays the beginning of it: for files that are appended to."""
+        return _captured("file_beginning", path, description, base_path=base_path)
+
 
 def _captured(what: str, *arguments: Any, base_path: str | Path | None) -> Evidence:
     with importing:

@@ -146,6 +146,14 @@ class StepBlock:
         """
         self._claims.append(_checked(wanted.file_content(path, description)))
 
+    def proves_prefix(self, path: str | Path, description: str = "") -> None:
+        """Claim what the file holds when the block ends as its beginning: more may be appended later.
+
+        Raises:
+            InvalidInputError: no file can have this path.
+        """
+        self._claims.append(_checked(wanted.file_beginning(path, description)))
+
     def proves_absent(self, path: str | Path, description: str = "") -> None:
         """Claim that nothing is at this path when the block ends, and that nothing comes back there.
 

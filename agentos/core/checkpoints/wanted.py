@@ -60,6 +60,18 @@ def git_commit(repo: str | Path, description: str = "") -> Wanted:
     return Wanted(Evidence(EvidenceType.GIT_COMMIT, about, {"repo": name}), instead)
 
 
+def file_beginning(path: str | Path, description: str = "") -> Wanted:
+    """The bytes that a file has by now, whatever is written behind them later; that it is there at all, if it has none.
+
+    Raises:
+        InvalidInputError: this is no path.
+    """
+    name = path_text(path)
+    about = description or f"beginning of {shown(name, 120)}"
+    instead = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
+    return Wanted(Evidence(EvidenceType.FILE_PREFIX_SHA256, about, {"path": name}), instead)
+
+
 def path_text(path: object) -> str:
     """The path as it is kept in a claim."""
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None

@@ -9,16 +9,17 @@ import re
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Schema, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.places import PATH, check_path, from_base
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
 
 TYPES = ("any", "file", "directory")
-_LARGEST = 2**63
+LARGEST = 2**63 - 1
+SHA256: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_TRUST = "nobody vouches for what is there now; put the recorded content back, or fall back to an earlier checkpoint"
+TRUST = "nobody vouches for what is there now; put the recorded content back, or fall back to an earlier checkpoint"
 
 _CAME_BACK = "find out who put it there; take it away, or fall back to an earlier checkpoint"
 
@@ -32,12 +33,17 @@ def _check_exists(evidence: Evidence) -> None:
 
 def _check_sha256(evidence: Evidence) -> None:
     check_path(evidence)
+    check_digest(evidence)
+    size = evidence.expected.get("size", 0)
+    if type(size) is not int or not 0 <= size <= LARGEST:
+        refuse(evidence, f"expected['size'] must be a number of bytes, found {told(evidence, size)}")
+
+
+def check_digest(evidence: Evidence) -> None:
+    """Refuse what is no SHA-256."""
     digest = evidence.expected["sha256"]
     if type(digest) is not str or not _SHA256.fullmatch(digest):
         refuse(evidence, f"expected['sha256'] must be 64 hexadecimal digits, found {told(evidence, digest, 80)}")
-    size = evidence.expected.get("size", 0)
-    if type(size) is not int or not 0 <= size < _LARGEST:
-        refuse(evidence, f"expected['size'] must be a number of bytes, found {told(evidence, size)}")
 
 
 def subject(evidence: Evidence, base_path: str) -> str:
@@ -57,8 +63,8 @@ def _judge_exists(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
         return HOLDS
     path, thing = shown(evidence.expected["path"]), "something" if wanted == "any" else f"a {wanted}"
     if not facts["exists"]:
-        return _missing(path, thing, facts)
-    return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", _TRUST)
+        return missing(path, thing, facts)
+    return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected {thing}, found a {facts['type']}", TRUST)
 
 
 def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -72,9 +78,9 @@ def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
 def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     expected, path = evidence.expected, shown(evidence.expected["path"])
     if not facts["exists"]:
-        return _missing(path, "a file", facts)
+        return missing(path, "a file", facts)
     if facts["type"] != "file":
-        return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected a file, found a {facts['type']}", _TRUST)
+        return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected a file, found a {facts['type']}", TRUST)
     want, got = expected["sha256"].lower(), facts["sha256"]
     if want != got:
         sizes = f"{expected['size']:,} -> {facts['size']:,} bytes" if "size" in expected else f"{facts['size']:,} bytes"
@@ -82,11 +88,11 @@ def _judge_sha256(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
             Outcome.FAILED,
             "HASH_MISMATCH",
             f"{path}: expected sha256 {want[:12]}…, found {got[:12]}… ({sizes}, modified {facts['modified_at']})",
-            _TRUST,
+            TRUST,
         )
     if "size" in expected and expected["size"] != facts["size"]:
         return Verdict(
-            Outcome.FAILED, "SIZE_MISMATCH", f"{path}: expected {expected['size']:,} bytes, found {facts['size']:,}", _TRUST
+            Outcome.FAILED, "SIZE_MISMATCH", f"{path}: expected {expected['size']:,} bytes, found {facts['size']:,}", TRUST
         )
     return HOLDS
 
@@ -97,17 +103,18 @@ def _fill_sha256(evidence: Evidence, seen: Seen) -> Filled | None:
     return {"path": evidence.expected["path"], "sha256": seen.facts["sha256"], "size": seen.facts["size"]}, evidence.metadata
 
 
-def _missing(path: str, thing: str, facts: dict[str, Any]) -> Verdict:
+def missing(path: str, thing: str, facts: dict[str, Any]) -> Verdict:
+    """Nothing is there."""
     near = facts.get("near", [])
     beside = f" Beside it: {', '.join(shown(name, 80) for name in near)}; an interrupted write?" if near else ""
-    return Verdict(Outcome.FAILED, "ARTIFACT_MISSING", f"{path}: expected {thing}, found nothing.{beside}", _TRUST)
+    return Verdict(Outcome.FAILED, "ARTIFACT_MISSING", f"{path}: expected {thing}, found nothing.{beside}", TRUST)
 
 
 _EXISTS = {"path": PATH, "type": {"enum": list(TYPES)}}
 _CONTENT = {
     "path": PATH,
-    "sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
-    "size": {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1},
+    "sha256": SHA256,
+    "size": {"type": "integer", "minimum": 0, "maximum": LARGEST},
 }
 
 ARTIFACT_EXISTS = Kind(
