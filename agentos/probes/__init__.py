@@ -28,6 +28,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.DB_ROW_ABSENT: "DbRowAbsent",
     EvidenceType.DB_ROW_COUNT: "DbRowCount",
     EvidenceType.GIT_COMMIT: "GitCommit",
+    EvidenceType.NETWORK_REACHABLE: "NetworkReachable",
 }
 
 

@@ -37,6 +37,7 @@ class EvidenceType(StrEnum):
     DB_ROW_ABSENT = "db_row_absent"
     DB_ROW_COUNT = "db_row_count"
     GIT_COMMIT = "git_commit"
+    NETWORK_REACHABLE = "network_reachable"
 
 
 class VerificationStatus(StrEnum):

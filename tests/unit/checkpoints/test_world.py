@@ -142,6 +142,7 @@ def test_absolute_subjects_have_no_base(subject):
 def test_every_kind_of_subject_is_known():
     """A type whose subjects start with another word could be claimed and never be released."""
     expected = {"path": "x", "sha256": "0" * 64, "exit_code": 0, "table": "t", "where": {"id": 1}, "repo": "x"}
+    expected |= {"host": "h", "port": 1, "url": "http://h/", "name": "n"}
     for type_, kind in KINDS.items():
         item = Evidence(type_, "d", {key: value for key, value in expected.items() if key in kind.expected})
         assert kind.subject(item, "/base").split(":")[0] in SUBJECT_KINDS
