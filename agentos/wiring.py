@@ -23,6 +23,7 @@ from agentos.store.boot import open_registry
 from agentos.store.durability import Durability, durability_named
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.running import Command, CommandRun
     from agentos.core.checkpoints.task import Task
     from agentos.core.checkpoints.wanted import Wanted
     from agentos.vault.vault import Vault
@@ -56,6 +57,14 @@ def captured(wanted: Wanted, base_path: str | Path | None) -> Evidence:
         from agentos.probes.capture import capture  # noqa: PLC0415
 
     return capture(wanted, EvidenceVerifier(base_path))
+
+
+def ran(command: Command) -> CommandRun:
+    """What became of a command that was run just now."""
+    with importing:
+        from agentos.probes.running import run  # noqa: PLC0415
+
+    return run(command)
 
 
 def vault_of(db_path: str, limit: int | None, durability: str, lock_timeout: float) -> Vault:

@@ -29,6 +29,8 @@ _NAP = 0.05
 _END = "end"
 # What a child leaves in its pipes is there at once; whoever holds them open after it is not waited for.
 _LAST_WORDS = 0.2
+# What lies in both pipes is read however late this process comes to it, and it is no more than this.
+_MOST_LEFT = 1 << 21
 
 # Takes the name of the stream, `stdout` or `stderr`, and what came; False: that is enough, end it.
 Sink = Callable[[str, bytes], bool]
@@ -149,12 +151,18 @@ class _Output:
 
     def read_the_rest(self, until: float) -> bool:
         """Hand on what it left behind. Whoever else holds its pipes open is not waited for."""
-        until = min(until, time.monotonic() + _LAST_WORDS)
+        until, late = min(until, time.monotonic() + _LAST_WORDS), 0
         if self._end is not None:
             self._selector.unregister(self._end)
-        while self._open and (left := until - time.monotonic()) > 0:
-            if not self.read(left):
+        while self._open and late < _MOST_LEFT:
+            left = max(until - time.monotonic(), 0.0)
+            ready = self._selector.select(left)
+            if not all(self._taken(key) for key, _ in ready):
                 return False
+            if not left:
+                if not ready:
+                    break
+                late += _PIECE
         return True
 
     def _taken(self, key: selectors.SelectorKey) -> bool:

@@ -1,7 +1,7 @@
 """Look up how a command ended, where it was recorded when it ran.
 
-Nothing is ever run. The first place that says anything counts: the evidence itself, then the pointer it gives into the
-snapshot, then `exit_code` at the top of the snapshot.
+Nothing is ever run. The first place that says anything counts: the evidence itself, with the record that was written when the
+command ran before a bare number, then the pointer it gives into the snapshot, then `exit_code` at the top of the snapshot.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentos._text import shown
+from agentos.core.checkpoints.kinds.commands import RECORDED
 from agentos.core.checkpoints.kinds.pointers import resolve
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
@@ -20,6 +21,9 @@ class CommandExit:
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look it up."""
+        if "record" in evidence.metadata:
+            record = evidence.metadata["record"]
+            return _seen(RECORDED, record.get("exit_code") if isinstance(record, dict) else record)
         if "actual_exit_code" in evidence.metadata:
             return _seen("metadata['actual_exit_code']", evidence.metadata["actual_exit_code"])
         try:

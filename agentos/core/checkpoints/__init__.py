@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
     from agentos.core.checkpoints.reports import VerificationReport
     from agentos.core.checkpoints.retention import Pruned
+    from agentos.core.checkpoints.running import CommandRun
 
 __all__ = [
     "Assurance",
     "Checkpoint",
     "CheckpointError",
     "CheckpointManager",
+    "CommandRun",
     "Difference",
     "Evidence",
     "EvidencePack",
@@ -57,6 +59,7 @@ _WHERE = {
     "compute_request_hash": "once",
     **dict.fromkeys(("Found", "evidence_type"), "kinds.custom"),
     "Pruned": "retention",
+    "CommandRun": "running",
     "VerificationReport": "reports",
     **dict.fromkeys(("Difference", "Interrupted", "Leftover", "Recovery", "Rejected", "Verdict"), "recovered"),
 }

@@ -5,6 +5,7 @@ Whoever captures cannot be wrong about a hash. What could not be seen is not cla
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,11 @@ from agentos._fork import importing
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.models import Evidence
+    from agentos.core.checkpoints.running import Command, CommandRun
+
+# Seconds a command may take, and bytes of the end of each of its streams that are kept.
+TIMEOUT = 600.0
+MAX_OUTPUT = 1 << 20
 
 
 class Captures:
@@ -37,6 +43,65 @@ class Captures:
     def capture_prefix(cls, path: str | Path, *, base_path: str | Path | None = None, description: str = "") -> Evidence:
         """Measure what the file holds by now, and claim that it stays the beginning of it: for files that are appended to."""
         return _captured("file_beginning", path, description, base_path=base_path)
+
+    @classmethod
+    def capture_command(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
+        products: Sequence[str | Path] = (),
+        base_path: str | Path | None = None,
+        description: str = "",
+        exit_code: int = 0,
+        max_output: int = MAX_OUTPUT,
+        sensitive: bool = False,
+    ) -> Evidence:
+        """Run a command, once and now, and claim that it ended with this exit code, by the record of how it did end.
+
+        One that ended otherwise, was killed, or left no product gives evidence that fails. It is never run again: what is
+        verified later is the record. There is no shell, and what the command leaves running is ended with it.
+
+        Args:
+            argv: the program and its arguments.
+            cwd: the folder it runs in (default: `base_path`).
+            env: variables beside those of this process; the record has their names alone.
+            timeout: seconds after which it is killed, with everything that it started.
+            products: files it leaves behind, whose SHA-256 the record is to hold.
+            exit_code: what it must end with.
+            max_output: bytes of the end of its output to keep, of which the record has the last 4,096 at most.
+            sensitive: keep neither the arguments nor what it said.
+
+        Raises:
+            InvalidInputError: an argument is refused; nothing was run.
+            EvidenceUnavailableError: it could not be started.
+        """
+        with importing:
+            from agentos.core.checkpoints.running import command_of  # noqa: PLC0415 - few processes run commands
+
+        command = command_of(
+            argv,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            products=products,
+            base_path=base_path,
+            description=description,
+            exit_code=exit_code,
+            max_output=max_output,
+            sensitive=sensitive,
+        )
+        return run(command).evidence
+
+
+def run(command: Command) -> CommandRun:
+    """Run it, once and now."""
+    with importing:
+        from agentos import wiring  # noqa: PLC0415 - as below
+
+    return wiring.ran(command)
 
 
 def _captured(what: str, *arguments: Any, base_path: str | Path | None) -> Evidence:

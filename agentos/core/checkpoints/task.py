@@ -6,13 +6,15 @@ the step begun, with the error written down. No globals, no decorators.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from agentos._fork import importing
 from agentos._log import warn
 from agentos._text import shown
-from agentos.core.checkpoints import wanted
+from agentos.core.checkpoints import capturing, wanted
 from agentos.core.checkpoints.explaining import list_reasons
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.lease import Lease
     from agentos.core.checkpoints.manager import CheckpointManager
     from agentos.core.checkpoints.recovered import Recovery
+    from agentos.core.checkpoints.running import CommandRun
 
 
 class Task:
@@ -126,6 +129,7 @@ class StepBlock:
         self._begin = begin
         self._claims: list[Evidence | Wanted] = []
         self._releases: list[str] = []
+        self._open = False
 
     def proves(self, evidence: Evidence) -> None:
         """Claim something; it is checked when the block ends.
@@ -144,7 +148,7 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        self._claims.append(_checked(wanted.file_content(path, description)))
+        self._measure(_checked(wanted.file_content(path, description)))
 
     def proves_prefix(self, path: str | Path, description: str = "") -> None:
         """Claim what the file holds when the block ends as its beginning: more may be appended later.
@@ -168,18 +172,79 @@ class StepBlock:
         Raises:
             InvalidInputError: no file can have this path.
         """
-        claim = _absence(path, "")
-        self._releases.append(kind_of(claim).subject(claim, str(self._task.manager.base_path)))
+        self._releases.append(self._subject(_absence(path, "")))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = capturing.TIMEOUT,
+        products: Sequence[str | Path] = (),
+        description: str = "",
+        exit_code: int = 0,
+        max_output: int = capturing.MAX_OUTPUT,
+        sensitive: bool = False,
+    ) -> CommandRun:
+        """Run a command now, and claim that it ended with this exit code; its products are claimed as files.
+
+        It is run once: what the block claims is the record of this run. See `Evidence.capture_command`.
+
+        Args:
+            cwd: the folder it runs in (default: where the task's relative paths resolve).
+            products: files it leaves behind; each is measured when the block ends.
+
+        Raises:
+            InvalidInputError: an argument is refused, or the block is not under way; nothing was run.
+            EvidenceUnavailableError: it could not be started; nothing is claimed.
+        """
+        if not self._open:
+            raise InvalidInputError(
+                "step.run: the step's block is not under way, so no intent is kept", hint="call it inside `with task.step(...)`"
+            )
+        with importing:
+            from agentos.core.checkpoints.running import command_of, product_claims  # noqa: PLC0415 - few steps run commands
+
+        files = product_claims(products)
+        command = command_of(
+            argv,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            products=(),
+            base_path=self._task.manager.base_path,
+            description=description,
+            exit_code=exit_code,
+            max_output=max_output,
+            sensitive=sensitive,
+        )
+        ran = capturing.run(command)
+        self._claims.append(ran.evidence)
+        for claim in files:
+            self._measure(claim)
+        return ran
+
+    def _measure(self, claim: Wanted) -> None:
+        """Measure it when the block ends, once: what was asked for before about the same thing is not asked for again."""
+        subject = self._subject(claim.evidence)
+        same = [each for each in self._claims if isinstance(each, Wanted) and self._subject(each.evidence) == subject]
+        self._claims = [each for each in self._claims if each not in same]
+        self._claims.append(claim)
+
+    def _subject(self, evidence: Evidence) -> str:
+        return kind_of(evidence).subject(evidence, str(self._task.manager.base_path))
 
     def __enter__(self) -> Self:
         if self.step_id:
             raise InvalidInputError("a step's block is entered once", hint="call task.step() again for the next step")
         task = self._task
         self.step_id = task.manager.begin_step(task.task_id, self._type, self.state, lease=task.lease, **self._begin)
+        self._open = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        manager = self._task.manager
+        manager, self._open = self._task.manager, False
         if error is not None:
             self._note(error)
             return
