@@ -78,49 +78,80 @@ def measure_prefix(descriptor: int, until: float, most: int | None) -> dict[str,
         if not stat.S_ISREG(before.st_mode):
             return {"problem": "not_regular"}
         size = before.st_size if most is None else min(before.st_size, most)
-        _wait_for_writes(descriptor, before)
-        digest, problem = _prefix(descriptor, size, until, before)
+        digest = _digest_of_first(descriptor, size, until)
+        made_up = os.pread(descriptor, 1, size)
         after = os.fstat(descriptor)
-        if not problem and size == after.st_size and os.pread(descriptor, 1, size) and os.fstat(descriptor).st_size == size:
-            problem = "generated"
+    except _Spoiled as spoiled:
+        return {"problem": spoiled.problem}
     except OSError as error:
         return {"problem": "unreadable", "errno": error.errno}
+    if made_up and size == after.st_size:
+        return {"problem": "generated"}
     # One that is too short and being written may be long enough in a moment.
-    if (not problem and after.st_size < size) or (most is not None and size < most and still(after) != still(before)):
-        problem = "changed"
-    if problem:
-        return {"problem": problem}
+    if after.st_size < size or (most is not None and size < most and still(after) != still(before)):
+        return {"problem": "changed"}
     identity = [before.st_dev, before.st_ino]
     return {"sha256": digest, "bytes": size, "size": after.st_size, "mtime_ns": after.st_mtime_ns, "identity": identity}
 
 
-def _prefix(descriptor: int, size: int, until: float, before: os.stat_result) -> tuple[str, str]:
-    """The digest of the first `size` bytes, or a problem."""
-    held_still = still(os.fstat(descriptor)) == still(before)
-    digest, problem = _digest_of_first(descriptor, size, until)
-    if problem or (held_still and still(os.fstat(descriptor)) == still(before)):
-        return digest, problem
-    # It was written to, and its status does not say where. What two readings, one after the other, saw alike was all there
-    # in the moment between them, if nothing was written back to what it had been.
-    again, problem = _digest_of_first(descriptor, size, until)
-    grew = os.fstat(descriptor).st_size > before.st_size
-    return digest, problem or ("" if grew and digest == again else "changed")
+class _Spoiled(Exception):  # noqa: N818 - it says what is wrong with a file
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
-def _digest_of_first(descriptor: int, size: int, until: float) -> tuple[str, str]:
+def _digest_of_first(descriptor: int, size: int, until: float) -> str:
+    """The digest of the first bytes as they were at one moment, though more may be written behind them.
+
+    Either the file held still during one reading; or several readings agree, and it grew whenever it was written to. That it
+    grew does not say that nothing else was written, and what one reading saw may have come and gone: so there are many of a
+    small file, and of a large one there is a look at its status in many places.
+    """
+    digest, quiet = _read_first(descriptor, size, until)
+    readings = max(_LEAST_READINGS, min(_MOST_READINGS, _ENOUGH // max(size, 1)))
+    for _ in range(0 if quiet else readings - 1):
+        again, quiet = _read_first(descriptor, size, until)
+        if again != digest:
+            raise _Spoiled("changed")
+        if quiet:
+            break
+    return digest
+
+
+_LEAST_READINGS, _MOST_READINGS, _ENOUGH = 3, 12, 64 << 20
+
+
+def _read_first(descriptor: int, size: int, until: float) -> tuple[str, bool]:
+    """The digest of one reading, and whether the file held still."""
+    before = last = os.fstat(descriptor)
+    _wait_for_writes(descriptor, before)
     digest, left = hashlib.sha256(), size
     buffer = _take_buffer()
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    last = _grown(descriptor, last)
     while left:
-        got = os.readv(descriptor, [buffer[: min(left, CHUNK)]])
+        got = os.preadv(descriptor, [buffer[: min(left, CHUNK)]], size - left)
         if not got:
-            return "", "generated" if os.fstat(descriptor).st_size >= size else "changed"
+            raise _Spoiled("generated" if os.fstat(descriptor).st_size >= size else "changed")
         digest.update(buffer[:got])
         left -= got
+        last = _grown(descriptor, last)
         if time.monotonic() >= until:
-            return "", "late"
+            raise _Spoiled("late")
     _spare.buffer = buffer
-    return digest.hexdigest(), ""
+    return digest.hexdigest(), still(last) == still(before)
+
+
+def _grown(descriptor: int, last: os.stat_result) -> os.stat_result:
+    """The status by now, which is that of before unless the file grew."""
+    now = os.fstat(descriptor)
+    if still(now) == still(last):
+        return now
+    # A write that appends is stamped before it makes the file longer.
+    _wait_for_writes(descriptor, now)
+    now = os.fstat(descriptor)
+    if now.st_size <= last.st_size:
+        raise _Spoiled("changed")
+    return now
 
 
 def still(status: os.stat_result) -> tuple[int, ...]:

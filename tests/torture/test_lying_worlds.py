@@ -15,6 +15,7 @@ from tests.torture.liars.liar import Liar, lies_believed, truth_is_seen
 
 LIARS: tuple[type[Liar], ...] = (
     files.HalvesInPlace,
+    files.PrefixInPlace,
     files.SwappedByName,
     files.NeverThatKind,
     files.NeverGone,
