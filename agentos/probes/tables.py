@@ -28,15 +28,19 @@ MOST_PATIENCE = 5.0
 _MOST_NAMES = 100
 _TABLES = "select name from sqlite_master where type in ('table', 'view') order by name"
 _COLUMNS = "select name from pragma_table_xinfo(?)"
+_SLOW = "no index serves where, so all of the table is read: add one, or give the verifier a longer timeout"
 
 
 class Table:
-    """A table that is there, with every column that was asked for."""
+    """A table, and the rows of it that are meant. It is asked once it and every column are known to be there."""
 
-    def __init__(self, connection: sqlite3.Connection, name: str, where: dict[str, Any]) -> None:
-        self._connection = connection
-        self._name = name
+    connection: sqlite3.Connection
+
+    def __init__(self, name: str, where: dict[str, Any]) -> None:
+        self.name = name
         self._where = where
+        # Whether SQLite goes through all of it to find what `where` names.
+        self.scans = False
 
     def rows(self, columns: list[str]) -> Iterable[tuple[Any, ...]]:
         """These columns of every row that `where` names, as they stream."""
@@ -51,11 +55,19 @@ class Table:
         # `is` and not `=`: nothing equals NULL. And never without any condition: a bare count is one step of SQLite's machine
         # however long it takes, and no deadline is looked at within a step.
         conditions = " and ".join(f"{self._column(name)} is ?" for name in self._where) or "1"
-        query = f"select {what} from main.{_quoted(self._name)} where {conditions}"  # noqa: S608 - names stand in the schema
-        return self._connection.execute(query, tuple(self._where.values()))
+        query = f"select {what} from main.{_quoted(self.name)} where {conditions}"  # noqa: S608 - names stand in the schema
+        values = tuple(self._where.values())
+        self.scans = bool(self._where) and self._is_scan(self.connection.execute(f"explain query plan {query}", values))
+        return self.connection.execute(query, values)
+
+    def _is_scan(self, plan: Iterable[tuple[Any, ...]]) -> bool:
+        """Whether all there is to do is to go through this table. How a view or a virtual table does it, no index changes."""
+        steps = [str(step) for *_, step in plan]
+        named = tuple(f"SCAN {database}{self.name}" for database in ("", "main.", "TABLE "))
+        return len(steps) == 1 and (steps[0] in named or steps[0].startswith(tuple(f"{each} USING " for each in named)))
 
     def _column(self, name: str) -> str:
-        return f"{_quoted(self._name)}.{_quoted(name)}"
+        return f"{_quoted(self.name)}.{_quoted(name)}"
 
 
 Ask = Callable[[Table], dict[str, Any]]
@@ -64,7 +76,8 @@ Ask = Callable[[Table], dict[str, Any]]
 def look_into(evidence: Evidence, around: Surroundings, columns: Iterable[str], ask: Ask) -> Observation:
     """Look, again while somebody writes, and never past the deadline.
 
-    The facts are `database`, `problem` (empty, or why nothing could be asked), `known` and `missing` names, and those of `ask`.
+    The facts are `database`, `problem` (empty, or why nothing could be asked), `known` and `missing` names, `scans` where no
+    index serves, and those of `ask`.
 
     Args:
         columns: what is asked for besides those of `where`.
@@ -109,18 +122,30 @@ def _patiently(look: Callable[[], dict[str, Any]], deadline: Deadline) -> dict[s
 
 def _asked(expected: dict[str, Any], needed: list[str], ask: Ask, place: Place, deadline: Deadline) -> dict[str, Any]:
     with importing:
-        from agentos.probes.readonly_sqlite import connected  # noqa: PLC0415
+        from agentos.probes.readonly_sqlite import Forking, connected  # noqa: PLC0415
 
     assert place.status is not None
-    with connected(place, place.status, deadline) as connection:
-        tables = _names(connection, _TABLES)
-        if expected["table"] not in tables:
-            return _facts(place, problem="NO_SUCH_TABLE", known=tables)
-        columns = _names(connection, _COLUMNS, expected["table"])
-        missing = [name for name in needed if name not in columns]
-        if missing:
-            return _facts(place, problem="NO_SUCH_COLUMN", known=columns, missing=missing)
-        return _facts(place, **ask(Table(connection, expected["table"], expected["where"])))
+    table = Table(expected["table"], expected["where"])
+    try:
+        with connected(place, place.status, deadline) as connection:
+            return _facts(place, **_answer(connection, table, needed, ask))
+    except CannotSee as reason:
+        if not table.scans or reason.unseen.code != "TIMED_OUT" or isinstance(reason, Forking):
+            raise
+        raise CannotSee("TIMED_OUT", reason.unseen.message, _SLOW) from reason
+
+
+def _answer(connection: sqlite3.Connection, table: Table, needed: list[str], ask: Ask) -> dict[str, Any]:
+    tables = _names(connection, _TABLES)
+    if table.name not in tables:
+        return {"problem": "NO_SUCH_TABLE", "known": tables}
+    columns = _names(connection, _COLUMNS, table.name)
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        return {"problem": "NO_SUCH_COLUMN", "known": columns, "missing": missing}
+    table.connection = connection
+    found = ask(table)
+    return {**found, "scans": True} if table.scans else found
 
 
 def _names(connection: sqlite3.Connection, query: str, *values: str) -> list[str]:

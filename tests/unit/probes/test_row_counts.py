@@ -6,15 +6,17 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agentos.core.checkpoints.interrupted import fingerprint
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen, Surroundings, Unseen
 from agentos.core.checkpoints.verifier import EvidenceVerifier
-from agentos.probes import PROBES, tables
+from agentos.probes import PROBES, readonly_sqlite, tables
 from agentos.probes.cannot_see import CannotSee, Deadline
 from agentos.probes.paths import place_of
 from agentos.probes.readonly_sqlite import connected
@@ -176,7 +178,9 @@ def _count_too_late(base: Path) -> None:
         assert place.status is not None
         with connected(place, place.status, deadline) as connection:
             deadline.at = 0
-            tables.Table(connection, "t", {}).count()
+            table = tables.Table("t", {})
+            table.connection = connection
+            table.count()
 
 
 @pytest.mark.parametrize("kind", ["db_row_count", "db_row_absent"])
@@ -197,3 +201,100 @@ def test_nothing_of_a_sensitive_claim_is_shown(base, db):
         kind_of(item).refuse_malformed(item)
         assert not EvidenceVerifier(base, probes=PROBES).verify_evidence(item)
         assert "paid" not in repr(item.result)
+
+
+# Looks that no index serves.
+
+KINDS = ["db_row", "db_row_absent", "db_row_count"]
+
+
+def notes(base: Path, kind: str, where: dict[str, Any], table: str = "orders") -> list[str]:
+    expected = {"table": table, "where": where, **({"count": 1} if kind == "db_row_count" else {})}
+    item = Evidence(kind, "d", expected, {"db_path": "db.sqlite"})
+    EvidenceVerifier(base, probes=PROBES).verify_evidence(item)
+    assert item.result
+    return item.result.notes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_look_that_no_index_serves_says_so(base, db, kind):
+    """Whether the claim holds or not; with an index, or by the key, there is nothing to say."""
+    said = ["orders: read row by row, as no index serves this where; one on status, total would"]
+    for status in ("paid", "gone"):
+        assert said == notes(base, kind, {"status": status, "total": 2})
+    assert [] == notes(base, kind, {"id": 1}) == notes(base, kind, {"id": 1, "status": "open"})
+    with closing(sqlite3.connect(db)) as writer:
+        writer.execute("create index by_status on orders(status)")
+    assert [] == notes(base, kind, {"status": "paid", "total": 2}) == notes(base, kind, {"status": None})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_index_would_not_mend_is_no_remark(base, db, kind):
+    """A view and a virtual table go about it in their own way; a table with an odd name is a table."""
+    with closing(sqlite3.connect(db)) as writer:
+        writer.execute("create table 'x USING y' (a int, b int)")
+        writer.execute("create index b on 'x USING y' (b, a)")
+        try:
+            writer.execute("create virtual table notes using fts5(body)")
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite has no FTS5")
+    assert [] == notes(base, kind, {"status": "paid"}, "paid") == notes(base, kind, {"body": "x"}, "notes")
+    assert ["x USING y: read row by row, as no index serves this where; one on a would"] == notes(
+        base, kind, {"a": 1}, "x USING y"
+    )
+
+
+def test_a_count_of_everything_needs_no_index(base, db):
+    """There is nothing to look for."""
+    assert [] == notes(base, "db_row_count", {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_look_that_was_too_slow_for_want_of_an_index_says_so(look, base, kind, monkeypatch):
+    """There is no result to remark upon, so the hint does; it names nothing, as the claim may be sensitive."""
+    with writing(base / "db.sqlite", "delete") as writer:
+        writer.execute("create table orders(id integer primary key)")
+        writer.execute(
+            "with recursive n(i) as (select 200000 union all select i + 1 from n limit 9999) insert into orders select * from n"
+        )
+        # Afterwards: what is inserted later would be computed at once.
+        writer.execute("alter table orders add column slow generated always as (length(hex(zeroblob(id))))")
+    monkeypatch.setattr(readonly_sqlite, "_STEPS_BETWEEN_LOOKS", 100)
+    seen = look(kind, table="orders", where={"slow": 0}, metadata={"db_path": "db.sqlite"}, around={"timeout": 0.5})
+    assert isinstance(seen, Unseen)
+    assert seen.code == "TIMED_OUT"
+    assert seen.hint.startswith("no index serves where")
+
+
+def test_the_plan_is_asked_for_once(look, db, monkeypatch):
+    """It is a small price, and paid once a look; not at all where nothing is looked for."""
+    asked: list[str] = []
+    real = tables.Table._ask
+
+    def traced(table: tables.Table, what: str) -> sqlite3.Cursor:
+        connection = table.connection
+
+        def execute(query: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
+            asked.append(query)
+            return connection.execute(query, values)
+
+        monkeypatch.setattr(table, "connection", SimpleNamespace(execute=execute))
+        return real(table, what)
+
+    monkeypatch.setattr(tables.Table, "_ask", traced)
+    for where, plans in (({"status": "paid"}, 1), ({}, 0)):
+        asked.clear()
+        assert facts(look, "db_row_count", where)["problem"] == ""
+        assert (plans, plans + 1) == (sum(query.startswith("explain") for query in asked), len(asked))
+
+
+def test_an_index_made_meanwhile_is_no_effect_of_a_step(look, db):
+    """How a row is found is no part of what was found: an interrupted step is not taken for done because of it."""
+    seen = look("db_row", table="orders", where={"status": "open"}, metadata={"db_path": "db.sqlite"})
+    assert seen.facts["scans"] is True
+    before = fingerprint(seen)
+    with closing(sqlite3.connect(db)) as writer:
+        writer.execute("create index by_status on orders(status)")
+    seen = look("db_row", table="orders", where={"status": "open"}, metadata={"db_path": "db.sqlite"})
+    assert "scans" not in seen.facts
+    assert before == fingerprint(seen)

@@ -8,6 +8,8 @@ and 0, None is NULL.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agentos._text import listed, shown
@@ -124,6 +126,21 @@ def _judge_count(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return Verdict(Outcome.FAILED, "COUNT_DIFFERS", said, _CHANGED)
 
 
+def _noted(judge: Callable[[Evidence, dict[str, Any]], Verdict]) -> Callable[[Evidence, dict[str, Any]], Verdict]:
+    """The judgement, with a remark if it was found the slow way."""
+
+    def noted(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+        verdict = judge(evidence, facts)
+        return replace(verdict, notes=(_slow(evidence),)) if facts.get("scans") else verdict
+
+    return noted
+
+
+def _slow(evidence: Evidence) -> str:
+    columns = listed(list(evidence.expected["where"]))
+    return f"{shown(evidence.expected['table'], 80)}: read row by row, as no index serves this where; one on {columns} would"
+
+
 def _problem(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return Verdict(Outcome.FAILED, facts["problem"], _lacking(evidence, facts), _CHANGED)
 
@@ -161,7 +178,7 @@ DB_ROW = Kind(
     Lifetime.LASTING,
     _check_row,
     subject,
-    _judge_row,
+    _noted(_judge_row),
     metadata=_DATABASE,
 )
 DB_ROW_ABSENT = Kind(
@@ -170,7 +187,7 @@ DB_ROW_ABSENT = Kind(
     Lifetime.LASTING,
     _check_absent,
     subject,
-    _judge_absent,
+    _noted(_judge_absent),
     metadata=_DATABASE,
 )
 DB_ROW_COUNT = Kind(
@@ -179,6 +196,6 @@ DB_ROW_COUNT = Kind(
     Lifetime.LASTING,
     _check_count,
     subject,
-    _judge_count,
+    _noted(_judge_count),
     metadata=_DATABASE,
 )
