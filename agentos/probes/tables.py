@@ -28,6 +28,7 @@ MOST_PATIENCE = 5.0
 _MOST_NAMES = 100
 _TABLES = "select name from sqlite_master where type in ('table', 'view') order by name"
 _COLUMNS = "select name from pragma_table_xinfo(?)"
+_SHOWN = "select name from pragma_table_xinfo(?) where hidden <> 1"
 _SLOW = "no index serves where, so all of the table is read: add one, or give the verifier a longer timeout"
 
 
@@ -45,6 +46,10 @@ class Table:
     def rows(self, columns: list[str]) -> Iterable[tuple[Any, ...]]:
         """These columns of every row that `where` names, as they stream."""
         return self._ask(", ".join(map(self._column, columns)))
+
+    def columns(self) -> list[str]:
+        """Every column that the table shows: a virtual one has others, by which it is asked."""
+        return _names(self.connection, _SHOWN, self.name)
 
     def count(self) -> int:
         """How many rows `where` names; all of them, if it is empty."""

@@ -45,6 +45,24 @@ class Captures:
         return _captured("file_beginning", path, description, base_path=base_path)
 
     @classmethod
+    def capture_row(
+        cls,
+        table: str,
+        where: dict[str, Any],
+        *,
+        columns: Sequence[str] | None = None,
+        db_path: str | Path | None = None,
+        base_path: str | Path | None = None,
+        description: str = "",
+    ) -> Evidence:
+        """Look for the one row that `where` names and claim what it holds now, in these columns or in all.
+
+        Raises:
+            EvidenceUnavailableError: there is none, there are several, or a column holds what no claim can carry.
+        """
+        return _captured("row_values", table, where, columns, db_path, description, base_path=base_path)
+
+    @classmethod
     def capture_command(
         cls,
         argv: Sequence[str],

@@ -166,6 +166,25 @@ class StepBlock:
         """
         self._claims.append(_absence(path, description))
 
+    def proves_row(
+        self,
+        table: str,
+        where: dict[str, Any],
+        columns: Sequence[str] | None = None,
+        db_path: str | Path | None = None,
+        description: str = "",
+    ) -> None:
+        """Claim what the one row that `where` names holds when the block ends, in these columns or in all.
+
+        Args:
+            db_path: the database (default: the manager's own registry).
+
+        Raises:
+            InvalidInputError: these are no columns, or this is no path.
+            EvidenceDefinitionError: no row could be told by this.
+        """
+        self._claims.append(wanted.row_values(table, where, columns, db_path, description))
+
     def releases(self, path: str | Path) -> None:
         """Let go of a file: what was claimed of it stands no longer, and nothing is claimed instead.
 

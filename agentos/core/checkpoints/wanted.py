@@ -7,8 +7,10 @@ at here.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentos._text import shown
 from agentos.core.checkpoints.kinds import kind_of
@@ -70,6 +72,39 @@ def file_beginning(path: str | Path, description: str = "") -> Wanted:
     about = description or f"beginning of {shown(name, 120)}"
     instead = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "file"})
     return Wanted(Evidence(EvidenceType.FILE_PREFIX_SHA256, about, {"path": name}), instead)
+
+
+def row_values(
+    table: str,
+    where: dict[str, Any],
+    columns: Sequence[str] | None = None,
+    db_path: str | Path | None = None,
+    description: str = "",
+) -> Wanted:
+    """The values of a row, in these columns or all; that there is exactly one such row, if there is not.
+
+    Raises:
+        InvalidInputError: these are no columns, or this is no path.
+        EvidenceDefinitionError: no row could be told by this.
+    """
+    about = description or f"row of {shown(table, 80)}"
+    metadata = {} if db_path is None else {"db_path": path_text(db_path)}
+    # A copy: what was asked for is looked at later, whatever the caller does to his own meanwhile.
+    named = {"table": table, "where": dict(where) if type(where) is dict else where}
+    instead = Evidence(EvidenceType.DB_ROW, about, {**named, "unique": True}, metadata)
+    kind_of(instead).refuse_malformed(instead)
+    return Wanted(Evidence(EvidenceType.DB_ROW, about, {**named, "columns": _columns(columns)}, metadata), instead)
+
+
+def _columns(names: object) -> list[str] | None:
+    if names is None:
+        return None
+    found = list(names) if isinstance(names, Sequence) and not isinstance(names, (str, bytes)) else []
+    if not found or not all(type(name) is str and name for name in found):
+        raise InvalidInputError(
+            f"columns must be a list of names, found {shown(names, 80)}", hint="leave it out to claim all columns"
+        )
+    return found
 
 
 def path_text(path: object) -> str:

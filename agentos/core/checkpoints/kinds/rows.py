@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import HOLDS, Filled, Kind, Lifetime, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, described, matches
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence
+from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
+from agentos.errors import EvidenceUnavailableError
 
 _SCALARS = (str, int, float, bool, type(None))
 _INT64 = 2**63
@@ -105,6 +107,33 @@ def _judge_row(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return HOLDS
 
 
+def _fill_row(evidence: Evidence, seen: Seen) -> Filled | None:
+    facts, expected = seen.facts, evidence.expected
+    if facts["problem"] or facts["candidates"] != 1:
+        return None
+    values, left_out = claimable(facts["row"])
+    if left_out:
+        # A claim without them would say less than was asked for, and nobody would know.
+        raise EvidenceUnavailableError(
+            f"{shown(expected['table'], 80)}: no claim can carry what is in {listed(left_out)}",
+            hint="name the columns to claim, without those that hold blobs, broken text or infinity",
+            code="NOT_CLAIMABLE",
+        )
+    return {"table": expected["table"], "where": expected["where"], "values": values}, evidence.metadata
+
+
+def claimable(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The values of a row that can be claimed, and the names of those that cannot."""
+    values = {name: value for name, value in row.items() if type(value) in _SCALARS}
+    return values, [name for name in row if name not in values]
+
+
+def _fill_count(evidence: Evidence, seen: Seen) -> Filled | None:
+    if seen.facts["problem"]:
+        return None
+    return {**evidence.expected, "count": seen.facts["count"]}, evidence.metadata
+
+
 def _judge_absent(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     # No table has no rows either, and neither has no database; but it was not their end that was claimed.
     if facts["problem"]:
@@ -180,6 +209,7 @@ DB_ROW = Kind(
     subject,
     _noted(_judge_row),
     metadata=_DATABASE,
+    fill=_fill_row,
 )
 DB_ROW_ABSENT = Kind(
     _NAMED,
@@ -198,4 +228,5 @@ DB_ROW_COUNT = Kind(
     subject,
     _noted(_judge_count),
     metadata=_DATABASE,
+    fill=_fill_count,
 )
