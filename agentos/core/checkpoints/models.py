@@ -38,6 +38,7 @@ class EvidenceType(StrEnum):
     DB_ROW_COUNT = "db_row_count"
     GIT_COMMIT = "git_commit"
     NETWORK_REACHABLE = "network_reachable"
+    PORT_LISTENING = "port_listening"
 
 
 class VerificationStatus(StrEnum):

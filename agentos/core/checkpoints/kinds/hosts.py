@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from agentos._text import listed
@@ -29,13 +29,13 @@ def is_host(host: Any) -> bool:
     """Whether this is the name of a host, or an address."""
     if type(host) is not str:
         return False
-    return is_address6(host) if ":" in host else bool(_NAME.fullmatch(host))
+    return is_address(host) if ":" in host else bool(_NAME.fullmatch(host))
 
 
-def is_address6(text: str) -> bool:
-    """Whether this is an IPv6 address, of no zone: a zone is a thing of one machine."""
+def is_address(text: Any) -> bool:
+    """Whether this is an address, of no zone: a zone is a thing of one machine."""
     try:
-        return "%" not in text and bool(IPv6Address(text).packed)
+        return type(text) is str and "%" not in text and bool(ip_address(text).packed)
     except ValueError:
         return False
 

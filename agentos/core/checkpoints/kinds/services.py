@@ -6,9 +6,11 @@ connection is accepted does not mean that anybody is well behind it: a claim abo
 
 from __future__ import annotations
 
+from dataclasses import replace
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
-from agentos._text import shown
+from agentos._text import listed, shown
 from agentos.core.checkpoints.kinds.hosts import (
     ALLOW_PRIVATE,
     FAMILY,
@@ -19,9 +21,10 @@ from agentos.core.checkpoints.kinds.hosts import (
     check_flag,
     check_host,
     check_whole,
+    is_address,
     spelled,
 )
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Retries, Verdict
+from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Retries, Verdict, refuse, told
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.results import Outcome
 
@@ -77,6 +80,59 @@ NETWORK_REACHABLE = Kind(
     retries=Retries.FAILURES,
     effort=Effort.WAIT,
     timeout=1.0,
+    deadline=30.0,
+    content=False,
+)
+
+
+def _check_listening(evidence: Evidence) -> None:
+    expected = evidence.expected
+    check_whole(evidence, "expected['port']", expected["port"], 1, LAST_PORT)
+    check_choice(evidence, "expected['proto']", expected.get("proto", "tcp"), ("tcp", "udp"))
+    if "ip" in expected and not is_address(expected["ip"]):
+        refuse(evidence, f"expected['ip'] must be an address, found {told(evidence, expected['ip'])}", "names are not resolved")
+
+
+def _port(evidence: Evidence, _: str) -> str:
+    expected = evidence.expected
+    ip = f"{spelled(expected['ip'])}:" if "ip" in expected else ""
+    return f"port:{expected.get('proto', 'tcp')}/{ip}{expected['port']}"
+
+
+def _judge_listening(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    expected, listeners = evidence.expected, facts["listeners"]
+    ip, where = expected.get("ip"), _port(evidence, "").removeprefix("port:")
+    serving = [each for each in listeners if ip is None or _serves(each["address"], ip)]
+    if serving:
+        doubtful = ip is not None and ":" not in ip and all(each["address"] == "::" for each in serving)
+        return replace(HOLDS, notes=(_BOTH,)) if doubtful else HOLDS
+    if not listeners:
+        return Verdict(Outcome.FAILED, "NOT_LISTENING", f"{where}: expected somebody to listen, found nobody", _DOWN)
+    others = listed([f"{each['address']} by {each['process']}" if "process" in each else each["address"] for each in listeners])
+    said = f"{where}: expected somebody to listen, found the port served only on {others}"
+    return Verdict(Outcome.FAILED, "OTHER_ADDRESS", said, "let the service listen on that address, or claim the one it has")
+
+
+def _serves(address: str, ip: str) -> bool:
+    """Whether who comes to `ip` is met by the socket at `address`: its own, or the wildcard of its family, or of both."""
+    have, want = ip_address(address), ip_address(ip)
+    if isinstance(have, IPv6Address) and have.ipv4_mapped is not None:
+        have = have.ipv4_mapped
+    return have == want or (have.is_unspecified and have.version >= want.version)
+
+
+_BOTH = "found an IPv6 socket for every address; it serves IPv4 too, unless it was told not to"
+
+PORT_LISTENING = Kind(
+    {"port": PORT, "ip": {"type": "string"}, "proto": {"enum": ["tcp", "udp"]}},
+    frozenset({"port"}),
+    Lifetime.STEP,
+    _check_listening,
+    _port,
+    _judge_listening,
+    retries=Retries.FAILURES,
+    effort=Effort.WAIT,
+    timeout=5.0,
     deadline=30.0,
     content=False,
 )
