@@ -63,6 +63,13 @@ class Captures:
         return _captured("row_values", table, where, columns, db_path, description, base_path=base_path)
 
     @classmethod
+    def capture_json(
+        cls, path: str | Path, pointer: str, *, base_path: str | Path | None = None, description: str = ""
+    ) -> Evidence:
+        """Look up what a JSON file has at the pointer (RFC 6901) now, and claim that value."""
+        return _captured("json_value", path, pointer, description, base_path=base_path)
+
+    @classmethod
     def capture_command(
         cls,
         argv: Sequence[str],

@@ -158,6 +158,14 @@ class StepBlock:
         """
         self._claims.append(_checked(wanted.file_beginning(path, description)))
 
+    def proves_json(self, path: str | Path, pointer: str, description: str = "") -> None:
+        """Claim the value that a JSON file has at the pointer (RFC 6901) when the block ends.
+
+        Raises:
+            InvalidInputError: no file can have this path, or this is no pointer.
+        """
+        self._claims.append(_checked(wanted.json_value(path, pointer, description)))
+
     def proves_absent(self, path: str | Path, description: str = "") -> None:
         """Claim that nothing is at this path when the block ends, and that nothing comes back there.
 

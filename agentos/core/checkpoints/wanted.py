@@ -107,6 +107,19 @@ def _columns(names: object) -> list[str] | None:
     return found
 
 
+def json_value(path: str | Path, pointer: str, description: str = "") -> Wanted:
+    """The value that a JSON file has at the pointer; that there is one at all, if there is none.
+
+    Raises:
+        InvalidInputError: this is no path, or no pointer.
+    """
+    expected = {"path": path_text(path), "pointer": pointer}
+    about = description or f"{shown(pointer, 60)} in {shown(expected['path'], 120)}"
+    instead = Evidence(EvidenceType.JSON_VALUE, about, {**expected, "exists": True})
+    kind_of(instead).refuse_malformed(instead)
+    return Wanted(Evidence(EvidenceType.JSON_VALUE, about, expected), instead)
+
+
 def path_text(path: object) -> str:
     """The path as it is kept in a claim."""
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None

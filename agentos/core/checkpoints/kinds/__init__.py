@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
     "contents": (EvidenceType.FILE_PREFIX_SHA256,),
+    "documents": (EvidenceType.JSON_VALUE,),
     "commands": (EvidenceType.COMMAND_EXIT,),
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
     "repositories": (EvidenceType.GIT_COMMIT,),

@@ -10,22 +10,30 @@ from typing import Any
 
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.files import LARGEST, SHA256, TRUST, check_digest, missing, subject
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Schema, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.places import PATH, check_path
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
 
 
-def _failed(code: str, evidence: Evidence, said: str, hint: str = TRUST, *notes: str) -> Verdict:
-    return Verdict(Outcome.FAILED, code, f"{shown(evidence.expected['path'])}: {said}", hint, notes=notes)
+def failed(code: str, evidence: Evidence, said: str, *notes: str) -> Verdict:
+    """What is at this path differs."""
+    return Verdict(Outcome.FAILED, code, f"{shown(evidence.expected['path'])}: {said}", TRUST, notes=notes)
 
 
-def _no_file(evidence: Evidence, facts: dict[str, Any]) -> Verdict | None:
+def no_file(evidence: Evidence, facts: dict[str, Any]) -> Verdict | None:
     """The verdict where there is no file that could hold anything."""
     if not facts["exists"]:
         return missing(shown(evidence.expected["path"]), "a file", facts)
-    return None if facts["type"] == "file" else _failed("WRONG_TYPE", evidence, f"expected a file, found a {facts['type']}")
+    return None if facts["type"] == "file" else failed("WRONG_TYPE", evidence, f"expected a file, found a {facts['type']}")
+
+
+def check_most(evidence: Evidence) -> None:
+    """Refuse what is no largest size."""
+    most = evidence.metadata.get("max_bytes", 1)
+    if type(most) is not int or not 1 <= most <= LARGEST:
+        refuse(evidence, f"metadata['max_bytes'] must be a number of bytes from 1, found {told(evidence, most)}")
 
 
 def _check_prefix(evidence: Evidence) -> None:
@@ -41,16 +49,16 @@ def _check_prefix(evidence: Evidence) -> None:
 
 
 def _judge_prefix(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
-    no_file = _no_file(evidence, facts)
-    if no_file is not None:
-        return no_file
+    gone = no_file(evidence, facts)
+    if gone is not None:
+        return gone
     count, want, got = evidence.expected["bytes"], evidence.expected["sha256"].lower(), facts["sha256"]
     if facts["bytes"] < count:
         said = f"expected at least {count:,} bytes, found {facts['bytes']:,} (modified {facts['modified_at']})"
-        return _failed("FILE_TOO_SHORT", evidence, f"{said}: it was cut off, or begun anew")
+        return failed("FILE_TOO_SHORT", evidence, f"{said}: it was cut off, or begun anew")
     if want != got:
         said = f"expected its first {count:,} bytes to have sha256 {want[:12]}…, found {got[:12]}…"
-        return _failed("HASH_MISMATCH", evidence, f"{said} (modified {facts['modified_at']})")
+        return failed("HASH_MISMATCH", evidence, f"{said} (modified {facts['modified_at']})")
     return HOLDS
 
 
@@ -60,6 +68,8 @@ def _fill_prefix(evidence: Evidence, seen: Seen) -> Filled | None:
     measured = {"bytes": seen.facts["bytes"], "sha256": seen.facts["sha256"]}
     return {"path": evidence.expected["path"], **measured}, evidence.metadata
 
+
+MOST: Schema = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 
 FILE_PREFIX_SHA256 = Kind(
     {"path": PATH, "bytes": {"type": "integer", "minimum": 1, "maximum": LARGEST}, "sha256": SHA256},
