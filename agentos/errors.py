@@ -233,6 +233,10 @@ class RestoreFailedError(RestoreError):
     """It failed in the middle, and everything is as it was before."""
 
 
+class RestoreInterruptedError(RestoreError):
+    """It failed in the middle and could not be taken back yet; nothing is lost, and settling it later takes it back."""
+
+
 # What the schema says.
 
 

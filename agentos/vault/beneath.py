@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
+from agentos import _descriptors
 from agentos._text import shown
 from agentos.core.checkpoints.restores import NOTHING, Kind, Thing
 from agentos.errors import RestoreRefusedError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PIECE = 1 << 20
+_EXECUTABLE, _READABLE = 0o111, 0o444
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
@@ -54,7 +55,7 @@ class Root:
             FileNotFoundError, NotADirectoryError: the way to it is not there.
             RestoreRefusedError: the path leads out, through a link or onto another file system.
         """
-        *above, name = _parts(path)
+        *above, name = parts_of(path)
         opened: list[int] = []
         try:
             folder = self.descriptor
@@ -135,12 +136,16 @@ def measured(descriptor: int, path: str) -> Thing:
 
 @contextmanager
 def opened(folder: int, name: str) -> Iterator[int]:
-    """A file of an open folder, to be read; never a link, and never waited for."""
-    descriptor = os.open(name, _READ, dir_fd=folder)
-    try:
+    """A file of an open folder, to be read; never a link, never waited for, and without dropping a lock on it."""
+    with _descriptors.reading(lambda flags: os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
+
+
+def with_bit(mode: int, wanted: Thing) -> int:
+    """The permissions, executable as wanted; whoever may read it may run it."""
+    if wanted.executable is None or bool(mode & stat.S_IXUSR) == wanted.executable:
+        return mode
+    return mode | (mode & _READABLE) >> 2 if wanted.executable else mode & ~_EXECUTABLE
 
 
 def sync(descriptor: int) -> None:
@@ -159,13 +164,25 @@ def suppress_nothing_to_sync() -> Iterator[None]:
             raise
 
 
-def _parts(path: str) -> list[str]:
+def parts_of(path: str) -> list[str]:
+    """The names on the way to a path beneath a folder.
+
+    Raises:
+        RestoreRefusedError: it is none.
+    """
     parts = path.split("/")
     if path.startswith("/") or not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise RestoreRefusedError(
             f"{shown(path)}: no path beneath a folder", hint="a manifest that names it is damaged or forged"
         )
     return parts
+
+
+def above_of(path: str) -> Iterator[str]:
+    """The folders on the way to a path, topmost first."""
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        yield "/".join(parts[:count])
 
 
 def _is_link(folder: int, name: str) -> bool:

@@ -85,7 +85,7 @@ def encoded(data: bytes, base: tuple[bytes, bytes, int] | None = None) -> bytes:
         packed = _compressed(data)
         if len(packed) < len(best) * _WORTH:
             best, header = packed, Header(ZSTD, 0, len(data), b"")
-        if base is not None and base[2] < MOST_DEEP and len(data) <= MOST_IN_MEMORY:
+        if base is not None and base[2] < MOST_DEEP and len(data) <= MOST_IN_MEMORY and len(base[1]) >= _SMALLEST:
             digest, content, depth = base
             packed = _compressed(data, content)
             if len(packed) + _BASE < len(best) * _WORTH:

@@ -1,12 +1,14 @@
-"""A vault in a folder of its own, and what to keep in it."""
+"""A vault in a folder of its own, what to keep in it, and a registry to write a journal in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agentos.store.durability import Durability
+from agentos.store.registry.sqlite.registry import SQLiteRegistry
 from agentos.vault.vault import Vault
 
 Keep = Callable[..., str]
@@ -28,3 +30,10 @@ def keep(vault: Vault) -> Keep:
         return digest
 
     return kept
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SQLiteRegistry]:
+    registry = SQLiteRegistry(str(tmp_path / "registry.sqlite"), Durability.FULL, 30.0)
+    yield registry
+    registry.close()

@@ -44,6 +44,12 @@ def copied(vault: Vault, digest: str, to: Path) -> bytes:
 # Coming back.
 
 
+def test_hardly_anything_is_nothing_to_be_different_from(vault: Vault, keep: Keep):
+    """An earlier version of a few bytes serves no difference."""
+    digest = keep(b"x" * 500, keep(b"tiny"))
+    assert (b"x" * 500, objects.ZSTD) == (vault.read(digest), vault.header(digest).kind)
+
+
 @given(versions=st.lists(st.binary(max_size=3000), min_size=1, max_size=5))
 def test_whatever_was_encoded_comes_back(versions: list[bytes]):
     """Each as a difference to the one before, where that is smaller, and whole where it is not."""

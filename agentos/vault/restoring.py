@@ -1,0 +1,238 @@
+"""Follow a plan, so that a folder is as it was: wholly, or not at all.
+
+(1) Nothing moved since the plan was made, or it is refused. (2) What will be overwritten or deleted is kept, of whatever size.
+(3) The journal says what is about to happen. (4) Everything new lies ready beside its place, durable. (5) The journal says that
+it begins. (6) Things are moved, and (7) made durable. (8) What somebody wrote meanwhile into what was taken away is kept too.
+(9) The journal says that it is done, (10) and the staging folder goes.
+
+Whatever fails on the way, everything is taken back. A process that was killed left its entry in the journal, and `settle` takes
+it back, or ends it if everything was in place already. Whose restore it is, and who may do it, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from agentos._text import listed, shown
+from agentos.core.checkpoints.restores import NOTHING, Action, Kind, Operation, Restored, RestorePlan, Thing
+from agentos.core.checkpoints.stored import StoredRestore
+from agentos.errors import (
+    AgentosError,
+    ContentDamagedError,
+    RestoreError,
+    RestoreFailedError,
+    RestoreInterruptedError,
+    RestoreRefusedError,
+)
+from agentos.vault import journal as entries
+from agentos.vault import staging as stagings
+from agentos.vault.beneath import Root, above_of, opened, sync
+from agentos.vault.journal import Journal
+from agentos.vault.keeping import ChangedError, Keeping
+from agentos.vault.planning import About, Protected, nobody, plan
+from agentos.vault.taking_back import TakingBack
+from agentos.vault.vault import Vault
+from agentos.vault.working import Work
+
+
+class Restorer:
+    """Hands: a vault to take content from and keep it in, and a journal."""
+
+    def __init__(self, vault: Vault, journal: Journal) -> None:
+        self._vault = vault
+        self._journal = journal
+
+    def apply(self, chosen: RestorePlan) -> Restored:
+        """Do what the plan says; what it says cannot be done stays as it is.
+
+        Raises:
+            RestoreRefusedError: the world moved since the plan was made; nothing was begun.
+            VaultFullError: what would be overwritten does not fit into the vault's budget; nothing was begun.
+            RestoreFailedError: it failed, and everything is as it was before.
+            RestoreInterruptedError: it failed, and could not be taken back yet.
+        """
+        entry = entries.entry_of(chosen)
+        with Root(chosen.base_path) as root:
+            _refuse_if_moved(root, chosen.operations)  # (1)
+            with self._vault.keeping() as keeping:
+                self._keep(root, chosen.operations, keeping)  # (2)
+                self._journal.begin_restore(entry)  # (3)
+            with self._staging(root, entry) as work:
+                self._follow(entry, work)
+                done = work.is_done() and chosen.is_complete
+                # What was taken away may not be what the plan said, if somebody wrote to it until the end.
+                followed = replace(chosen, operations=tuple(work.operations))
+        return Restored(entry.restore_id, followed, verified=done)
+
+    def plan_undo(self, restore_id: str, *, protected: Protected = nobody) -> RestorePlan:
+        """What would put back what a restore overwrote and deleted, and take away what it made.
+
+        Raises:
+            RestoreRefusedError: there is no such restore, or it did not end by doing what it was to do.
+        """
+        entry = self._entry(restore_id)
+        if entry.state != entries.DONE:
+            raise RestoreRefusedError(
+                f"restore {shown(restore_id, 80)}: expected one that was done, this one is {entry.state}",
+                hint="one that was undone changed nothing" if entry.state == entries.UNDONE else "settle it first",
+            )
+        targets: dict[str | bytes, Thing] = {each.path: each.before for each in entries.operations_of(entry)}
+        about = About(entry.task_id, entry.checkpoint_id, restore_id)
+        return plan(entry.base_path, targets, self._vault, about, protected=protected)
+
+    def undo(self, restore_id: str, *, protected: Protected = nobody) -> Restored:
+        """Put back what a restore overwrote and deleted. This is a restore, which can be undone in its turn."""
+        return self.apply(self.plan_undo(restore_id, protected=protected))
+
+    def settle(self, restore_id: str) -> StoredRestore:
+        """End a restore whose process died, wherever that was: what is not wholly done is taken back. Again and again is fine.
+
+        Raises:
+            RestoreRefusedError: there is no such restore, its folder is not there, or its process lives.
+            RestoreInterruptedError: it could not be taken back yet.
+        """
+        entry = self._entry(restore_id)
+        if entry.ended_at is not None:
+            return entry
+        with Root(entry.base_path) as root, stagings.found(root, entry.staging) as staging:
+            if staging is not None:
+                self._settle(entry, Work(root, staging, self._vault, entries.operations_of(entry)))
+            elif entry.state == entries.APPLYING:
+                with stagings.made(root, entry.staging) as anew:
+                    self._settle(entry, Work(root, anew, self._vault, entries.operations_of(entry)))
+            else:
+                self._journal.update_restore(entries.ended(entry, _OVER[entry.state]))
+        return entry
+
+    def _entry(self, restore_id: str) -> StoredRestore:
+        entry = self._journal.restore(restore_id)
+        if entry is None:
+            raise RestoreRefusedError(f"restore {shown(restore_id, 80)}: there is none", hint="restores() lists them")
+        return entry
+
+    # What is about to go.
+
+    def _keep(self, root: Root, operations: tuple[Operation, ...], keeping: Keeping) -> None:
+        for each in operations:
+            if each.before.kind is not Kind.FILE or each.action is Action.SET_EXECUTABLE:
+                continue
+            try:
+                if self._vault.has(each.before.sha256):
+                    self._vault.check(each.before.sha256)
+                with root.folder_of(each.path) as (folder, name), opened(folder, name) as descriptor:
+                    like = each.after.sha256 or None
+                    keeping.add_open(descriptor, like=like, expected=each.before.sha256, size=each.before.size)
+                    # A power cut on the way must find it whole: what was moved is given back, and not written again.
+                    sync(descriptor)
+            except (OSError, ChangedError) as error:
+                raise _moved(each.path) from error
+            except ContentDamagedError as error:
+                why = f"what is there now cannot be kept before it goes: {error.message}"
+                raise RestoreRefusedError(f"{shown(each.path)}: {why}", hint=error.hint) from error
+        keeping.settle()
+
+    # From its beginning to its end.
+
+    @contextmanager
+    def _staging(self, root: Root, entry: StoredRestore) -> Iterator[Work]:
+        with ExitStack() as stack:
+            try:
+                staging = stack.enter_context(stagings.made(root, entry.staging))
+            except OSError as error:
+                self._journal.update_restore(entries.ended(entry, entries.UNDONE))
+                raise RestoreFailedError(
+                    f"{shown(entry.base_path)}: nothing can be put there: {error.strerror}; everything is as it was before",
+                    hint="look at the permissions and the disk",
+                ) from error
+            yield Work(root, staging, self._vault, entries.operations_of(entry))
+
+    def _follow(self, entry: StoredRestore, work: Work) -> None:
+        back = self._back(entry, work)
+        try:
+            work.prepare()  # (4)
+            entry.state = entries.APPLYING
+            self._journal.update_restore(entry)  # (5)
+            work.move()  # (6)
+            work.settle_names()  # (7)
+            back.keep_what_changed()  # (8)
+            self._end(entry, entries.DONE)  # (9)
+        except BaseException as error:
+            self._take_back(entry, back, error)
+            if isinstance(error, RestoreFailedError):
+                raise _failed(error, back.left) from error
+            raise
+        self._clear(entry, back)  # (10)
+
+    def _settle(self, entry: StoredRestore, work: Work) -> None:
+        back = self._back(entry, work)
+        if entry.state == entries.APPLYING:
+            if not work.is_done():
+                self._take_back(entry, back, None)
+                return
+            work.settle_names()
+            back.keep_what_changed()
+        self._end(entry, _OVER[entry.state])
+        self._clear(entry, back)
+
+    def _end(self, entry: StoredRestore, state: str) -> None:
+        entry.state = state
+        self._journal.update_restore(entry)
+
+    def _clear(self, entry: StoredRestore, back: TakingBack) -> None:
+        if back.clear():
+            self._journal.update_restore(entries.ended(entry, entry.state))
+
+    def _take_back(self, entry: StoredRestore, back: TakingBack, cause: BaseException | None) -> None:
+        try:
+            if entry.state == entries.DONE:
+                # Nobody knows whether that was written; whoever comes after a crash must not believe it.
+                self._end(entry, entries.APPLYING)
+            if entry.state == entries.APPLYING:
+                back.take_back()
+            self._end(entry, entries.UNDONE)
+            self._clear(entry, back)
+        except (OSError, AgentosError) as error:
+            said = error.message if isinstance(error, AgentosError) else str(error)
+            why = f"{cause.message}; then " if isinstance(cause, AgentosError) else ""
+            raise RestoreInterruptedError(
+                f"restore {entry.restore_id}: {why}what was changed could not be taken back yet: {said}",
+                hint=f"nothing is lost: it is in {entry.staging} in that folder, or in the vault; mend that and settle it",
+            ) from error
+
+    def _back(self, entry: StoredRestore, work: Work) -> TakingBack:
+        def note(operations: list[Operation]) -> None:
+            entry.operations = entries.packed(operations)
+            self._journal.update_restore(entry)
+
+        return TakingBack(work, note)
+
+
+# What has become of a restore in this state, when nothing has to be moved any more.
+_OVER = {
+    entries.BEGUN: entries.UNDONE,
+    entries.APPLYING: entries.DONE,
+    entries.DONE: entries.DONE,
+    entries.UNDONE: entries.UNDONE,
+}
+
+
+def _refuse_if_moved(root: Root, operations: tuple[Operation, ...]) -> None:
+    # Beneath what is no folder yet there is nothing to look at.
+    anew = {each.path for each in operations if Kind.DIRECTORY is each.after.kind}
+    for each in operations:
+        now = NOTHING if anew.intersection(above_of(each.path)) else root.look(each.path)
+        if now != each.before:
+            raise _moved(each.path)
+
+
+def _moved(path: str) -> RestoreRefusedError:
+    return RestoreRefusedError(
+        f"{shown(path)}: it changed since the plan was made; nothing was done", hint="look at it, and make the plan again"
+    )
+
+
+def _failed(error: RestoreError, left: list[str]) -> RestoreFailedError:
+    but = f", except what somebody else put there meanwhile: {listed(left)}" if left else ""
+    return RestoreFailedError(f"{error.message}; everything is as it was before{but}", hint=error.hint)
