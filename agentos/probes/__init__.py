@@ -29,6 +29,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.DB_ROW_ABSENT: "DbRowAbsent",
     EvidenceType.DB_ROW_COUNT: "DbRowCount",
     EvidenceType.GIT_COMMIT: "GitCommit",
+    EvidenceType.GIT_CLEAN: "GitClean",
     EvidenceType.NETWORK_REACHABLE: "NetworkReachable",
     EvidenceType.PORT_LISTENING: "PortListening",
 }

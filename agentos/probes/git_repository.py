@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from agentos._text import shown
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.probes.artifact_exists import type_of
-from agentos.probes.cannot_see import ABSENT, CannotSee, Deadline, Moved, unreadable
+from agentos.probes.cannot_see import CannotSee, Deadline, Moved, unreadable
 from agentos.probes.content import read_content
 from agentos.probes.hashing import Take, still
 from agentos.probes.paths import Place, place_of
@@ -92,8 +92,8 @@ class Repository:
 
     # As the evidence names it.
     path: str
-    # Where its files are checked out, without links; None if they are not.
-    root: str | None
+    # Where its files are checked out; None if they are not.
+    root: Folder | None
     # Who owns that, and what lies at `.git` in it.
     owners: frozenset[int]
     own: Folder
@@ -120,7 +120,7 @@ def repository_at(path: str, around: Surroundings, deadline: Deadline) -> Reposi
             own = _led_to(_leads_to(place, top), entry, around, deadline)
     assert own is not None
     owners = frozenset({top.owner, status.st_uid, own.owner})
-    return Repository(path, top.path, owners, own, _shared(own, around, deadline))
+    return Repository(path, top, owners, own, _shared(own, around, deadline))
 
 
 def damaged(path: str, how: str) -> CannotSee:
@@ -191,13 +191,3 @@ def _found(place: Place, around: Surroundings, deadline: Deadline) -> Folder:
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def folder_is_still(path: str, identity: tuple[int, int]) -> bool:
-    """Whether the path names that folder now."""
-    try:
-        return _identity(os.stat(path)) == identity
-    except OSError as error:
-        if error.errno in ABSENT:
-            return False
-        raise unreadable(path, error) from error

@@ -24,6 +24,8 @@ LIARS: tuple[type[Liar], ...] = (
     rows.AlwaysOne,
     rows.NeverWithout,
     repositories.BranchesApart,
+    repositories.NeverCleanAtOnce,
+    repositories.AlwaysOneBeside,
 )
 # Of the rest nothing in the world is asked: what was recorded does not change.
 RECORDED = {"command_exit"}

@@ -16,6 +16,7 @@ from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
 from agentos.core.checkpoints.holders import is_alive, is_running, new_holder
 from agentos.core.checkpoints.judging import Finding
+from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
@@ -24,6 +25,7 @@ from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.resuming import decision
+from agentos.core.checkpoints.wanted import Wanted, git_commit
 from agentos.errors import (
     CheckpointNotFoundError,
     EvidenceUnavailableError,
@@ -188,6 +190,8 @@ def _taken_as_it_is(findings: Sequence[Finding], parts: Parts) -> EvidencePack:
         else:
             pack.evidence_list.append(measured)
     if not pack.evidence_list:
+        pack.evidence_list += filter(None, (_commit_beneath(finding, parts) for finding in findings))
+    if not pack.evidence_list:
         raise InvalidInputError(
             f"{listed(sorted(done))}: gone, and nothing is left that could be measured instead",
             hint="restart(task_id, by=…, reason=…), or put it back",
@@ -204,7 +208,25 @@ def _measured(finding: Finding, parts: Parts) -> Evidence | None:
         values = {name: found["row"].get(name) for name in columns}
         expected = {**finding.evidence.expected, "values": values}
         return Evidence(EvidenceType.DB_ROW, f"accepted: {finding.entry.subject}", expected, dict(finding.evidence.metadata))
-    return None
+    return _filled(finding.evidence, finding, parts)
+
+
+def _filled(claim: Evidence, finding: Finding, parts: Parts) -> Evidence | None:
+    """The claim with what is there now; None if nothing of its kind can be claimed of that."""
+    if kind_of(claim).fill is None:
+        return None
+    asked = Evidence(claim.evidence_type, f"accepted: {finding.entry.subject}", claim.expected, dict(claim.metadata))
+    seen = parts.verifier.observe(asked, finding.claimed.around)
+    if not isinstance(seen, Seen):
+        raise EvidenceUnavailableError(f"{seen.message}; what cannot be seen cannot be accepted", hint=seen.hint)
+    return Wanted(asked).filled(seen)
+
+
+def _commit_beneath(finding: Finding, parts: Parts) -> Evidence | None:
+    """Where a worktree stands, if that is what is left to claim of one that is not clean."""
+    if finding.evidence.evidence_type is not EvidenceType.GIT_CLEAN:
+        return None
+    return _filled(git_commit(finding.evidence.expected["repo"]).evidence, finding, parts)
 
 
 def _measured_file(finding: Finding, parts: Parts) -> Evidence:

@@ -38,6 +38,7 @@ class EvidenceType(StrEnum):
     DB_ROW_ABSENT = "db_row_absent"
     DB_ROW_COUNT = "db_row_count"
     GIT_COMMIT = "git_commit"
+    GIT_CLEAN = "git_clean"
     NETWORK_REACHABLE = "network_reachable"
     PORT_LISTENING = "port_listening"
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from agentos.core.checkpoints.kinds.kind import RELEASE
 
-_TREE, _NESTED = "tree:", ("file:", "tree:", "repo:")
+_TREE, _NESTED = "tree:", ("file:", "tree:", "repo:", "worktree:")
 # The end of a claim that a tree made, and that no step ever wrote.
 MADE_UP = -1
 

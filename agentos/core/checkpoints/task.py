@@ -193,6 +193,20 @@ class StepBlock:
         """
         self._claims.append(wanted.row_values(table, where, columns, db_path, description))
 
+    def proves_git(self, repo: str | Path = ".", *, clean: bool = True, description: str = "") -> None:
+        """Claim the commit, and the branch, that a repository stands at when the block ends.
+
+        Args:
+            clean: and that its files are those of that commit, with nothing untracked beside them. That stands for every later
+                step too, until it is claimed anew or let go of.
+
+        Raises:
+            InvalidInputError: no repository can be there.
+        """
+        self._claims.append(_checked(wanted.git_commit(repo, description)))
+        if clean:
+            self.proves(wanted.clean_worktree(repo, description))
+
     def releases(self, path: str | Path) -> None:
         """Let go of a file: what was claimed of it stands no longer, and nothing is claimed instead.
 

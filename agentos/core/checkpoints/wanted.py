@@ -62,6 +62,12 @@ def git_commit(repo: str | Path, description: str = "") -> Wanted:
     return Wanted(Evidence(EvidenceType.GIT_COMMIT, about, {"repo": name}), instead)
 
 
+def clean_worktree(repo: str | Path, description: str = "") -> Evidence:
+    """Nothing uncommitted lies around in it: there is nothing to measure."""
+    name = path_text(repo)
+    return Evidence(EvidenceType.GIT_CLEAN, description or f"nothing uncommitted in {shown(name, 120)}", {"repo": name})
+
+
 def file_beginning(path: str | Path, description: str = "") -> Wanted:
     """The bytes that a file has by now, whatever is written behind them later; that it is there at all, if it has none.
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.kinds import as_claimed, kind_of
 from agentos.core.checkpoints.models import Evidence
-from agentos.errors import EvidenceDefinitionError
+from agentos.core.checkpoints.nesting import Entry, Overlays, endings
+from agentos.errors import EvidenceDefinitionError, NotSafeToResumeError, NotVerifiedError
+from tests.unit.probes.repositories import committed, git, repository
 
 SHA, OTHER = "ab" * 20, "cd" * 20
 
@@ -26,9 +30,23 @@ def seen(**more: Any) -> dict[str, Any]:
     return {"exists": True, "commit": SHA, "branch": "main", "object": "loose", **more}
 
 
+def clean(**expected: Any) -> Evidence:
+    return Evidence("git_clean", "d", {"repo": "r", **expected})
+
+
+def compared(changed: int = 0, untracked: int = 0, names: tuple[str, ...] = (), overlooked: tuple[str, ...] = ()) -> Any:
+    return {"exists": True, "changed": changed, "untracked": untracked, "names": list(names), "overlooked": list(overlooked)}
+
+
 @pytest.mark.parametrize(
     ("claim", "says"),
     [
+        (clean(untracked="some"), "untracked.*is 'some'"),
+        (clean(untracked=True), "untracked.*is True"),
+        (clean(submodules="all"), "submodules.*is 'all'"),
+        (clean(submodules=["none"]), "submodules.*is "),
+        (clean(repo="/x/../../\0"), "NUL"),
+        (clean(commit=SHA), "unknown key in expected: commit"),
         (commit(commit="abc1234"), "40 or 64 hexadecimal digits"),
         (commit(commit="HEAD"), "40 or 64 hexadecimal digits"),
         (commit(commit="ab" * 25), "40 or 64 hexadecimal digits"),
@@ -74,3 +92,112 @@ def test_the_commit_is_what_counts_unless_a_branch_is_named(facts):
 def test_a_name_that_lies_to_a_terminal_is_escaped():
     """A branch comes from the world."""
     assert "\x1b" not in judged(commit(), **seen(commit=OTHER, branch="\x1b[2J"))[2]
+
+
+@pytest.mark.parametrize(
+    ("facts", "code", "message"),
+    [
+        ({"exists": False}, "REPO_MISSING", "r: expected a git repository, found none"),
+        (compared(3, 1, ("a", "b", "c", "d")), "NOT_CLEAN", "r: 3 changed, 1 untracked: a, b, c, d"),
+        (compared(0, 1, ("new",)), "NOT_CLEAN", "r: 1 untracked: new"),
+        (compared(1, 0, ("a\n\x1b[2J",)), "NOT_CLEAN", "r: 1 changed: a\\x0a\\x1b[2J"),
+        (compared(9, 0, tuple("abcdefghi")), "NOT_CLEAN", "r: 9 changed: a, b, c, d, e, f, g, h, and 1 more"),
+        (compared(1200, 34, tuple("abcdefghij")), "NOT_CLEAN", "r: 1,200 changed, 34 untracked: a, b, c, d, e, f, g, h, …"),
+        (compared(1, 0, ("a",), ("a", "b")), "NOT_CLEAN", "r: 1 changed: a; git was told to overlook a"),
+    ],
+)
+def test_what_is_not_clean_is_counted_and_named(facts, code, message):
+    """The first few by name, so that whoever reads it knows where to look."""
+    assert judged(clean(), **facts) == ("failed", code, message)
+
+
+def test_a_clean_worktree_holds_whatever_git_was_told_to_overlook():
+    """Those files were read too."""
+    assert judged(clean(), **compared(overlooked=("a",))) == ("verified", "VERIFIED", "")
+
+
+@pytest.mark.parametrize("repo", ["r", "./r/", "/base/r", "/base/x/../r"])
+def test_a_commit_and_a_clean_worktree_are_two_facts_of_one_place(repo):
+    """So neither ends the claim of the other, and both lie where the folder lies."""
+    subjects = [kind_of(claim).subject(claim, "/base") for claim in (commit(repo=repo), clean(repo=repo))]
+    assert ["repo:r", "worktree:r"] == subjects
+    assert ["repo:r", "worktree:r"] == [as_claimed(f"{kind}:{repo}", "/base") for kind in ("repo", "worktree")]
+
+
+def test_what_is_compared_in_another_way_is_another_look():
+    """What is said by default and what is spelled out is one look."""
+    keys = [kind_of(claim).look_key(claim) for claim in (clean(), clean(untracked="all"), clean(untracked="no"))]  # type: ignore[misc]
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("kind", ["repo", "worktree"])
+def test_a_later_claim_beneath_a_tree_overlays_it_and_a_later_tree_replaces_it(kind):
+    """As with every path."""
+    inside = Entry(f"{kind}:out/r", 2, 0, "lasting", "/base")
+    tree = Entry("tree:out", 1, 0, "lasting", "/base")
+    assert frozenset({"r"}) == Overlays({"t": [tree], "r": [inside]}).aside("t", tree, 2)
+    later: dict[Hashable, list[Entry]] = {"tree:out": [tree._replace(sequence=3)], inside.subject: [inside]}
+    assert [(inside.subject, 3)] == [(end.subject, end.sequence) for _, end in endings(later, lambda *_: True)]
+
+
+# With a manager.
+
+
+@pytest.fixture
+def repo(work: Path) -> Path:
+    repository(work / "r", "a")
+    return work / "r"
+
+
+def test_a_block_proves_the_commit_it_ends_with(manager, repo):
+    """Measured when the block ends; both claims stand until they are made anew."""
+    task = manager.task("t")
+    with task.step("tool_executed", {"n": 1}) as step:
+        step.proves_git("r")
+        (repo / "a").write_text("one")
+        first = committed(repo)
+    pack = step.checkpoint.evidence_pack
+    assert [("git_commit", {"repo": "r", "commit": first, "branch": "main"}), ("git_clean", {"repo": "r"})] == [
+        (item.evidence_type, item.expected) for item in pack.evidence_list
+    ]
+    with task.step("tool_executed", {"n": 2}) as step:
+        committed(repo)
+        step.proves_git(repo, clean=False)
+    assert {"n": 2} == task.resume({})
+    (repo / "a").write_text("torn by a crash")
+    with pytest.raises(NotSafeToResumeError) as refused:
+        task.resume({})
+    assert "r: 1 changed: a" in str(refused.value.recovery)
+    git(repo, "checkout", "--quiet", "a")
+    assert {"n": 2} == task.resume({})
+
+
+def proven(manager, folder, *, clean: bool = True) -> None:
+    with manager.task("t").step("tool_executed", {}) as step:
+        step.proves_git(folder, clean=clean)
+
+
+def test_a_block_that_leaves_a_worktree_unclean_is_not_verified(manager, repo):
+    """The claim is stored, and fails; as it does where there is no repository at all."""
+    (repo / "new").write_text("")
+    with pytest.raises(NotVerifiedError, match="r: 1 untracked: new"):
+        proven(manager, "r")
+    with pytest.raises(NotVerifiedError, match="work: expected a git repository, found none"):
+        proven(manager, repo.parent, clean=False)
+
+
+def test_what_differs_in_a_repository_can_be_accepted(manager, repo):
+    """Its commit as it is now; and of a worktree that is not clean no more than that."""
+    task = manager.task("t")
+    with task.step("tool_executed", {"n": 1}) as step:
+        step.proves_git("r")
+    newer = committed(repo)
+    taken = manager.accept("t", by="ada", reason="mine")
+    assert [{"repo": "r", "commit": newer, "branch": "main"}] == [item.expected for item in taken.evidence_pack.evidence_list]
+    (repo / "new").write_text("")
+    taken = manager.accept("t", by="ada", reason="mine")
+    assert (["worktree:r"], ["git_commit"]) == (
+        taken.evidence_pack.releases,
+        [item.evidence_type for item in taken.evidence_pack.evidence_list],
+    )
+    assert {"n": 1} == task.resume({})
