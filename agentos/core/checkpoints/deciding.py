@@ -16,19 +16,15 @@ from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
 from agentos.core.checkpoints.holders import is_alive, is_running, new_holder
 from agentos.core.checkpoints.judging import Finding
-from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
-from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
-from agentos.core.checkpoints.observing import Seen
+from agentos.core.checkpoints.models import Checkpoint
 from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Registry, StoredStep
-from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.resuming import decision
-from agentos.core.checkpoints.wanted import Wanted, git_commit
+from agentos.core.checkpoints.taking import taken_as_it_is
 from agentos.errors import (
     CheckpointNotFoundError,
-    EvidenceUnavailableError,
     InvalidInputError,
     NotInterruptedError,
     StepNotFoundError,
@@ -116,7 +112,7 @@ def accept(
         found = _differences(parts, task_id, head, subjects)
         snapshot = codec.decode(named.snapshot)
         # Everything is measured before anything is stored.
-        packs = [(base, _taken_as_it_is(part, parts)) for base, part in _by_base(found).items()]
+        packs = [(base, taken_as_it_is(part, parts)) for base, part in _by_base(found).items()]
         taken = []
         for base, pack in packs:
             # Changed long before this step began, and about to be believed: it must not be lost to a power cut.
@@ -170,78 +166,3 @@ def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequenc
             hint="recover(task_id) says whether anything else stands in the way",
         )
     return found
-
-
-def _taken_as_it_is(findings: Sequence[Finding], parts: Parts) -> EvidencePack:
-    """Evidence for what is there now, whatever was claimed before."""
-    pack = EvidencePack()
-    done = set()
-    for finding in findings:
-        if finding.entry.subject in done:
-            continue
-        done.add(finding.entry.subject)
-        if finding.result.outcome is Outcome.ERROR:
-            raise EvidenceUnavailableError(
-                f"{finding.result.message}; what cannot be seen cannot be accepted", hint=finding.result.hint
-            )
-        measured = _measured(finding, parts)
-        if measured is None:
-            pack.releases.append(finding.entry.subject)
-        else:
-            pack.evidence_list.append(measured)
-    if not pack.evidence_list:
-        pack.evidence_list += filter(None, (_commit_beneath(finding, parts) for finding in findings))
-    if not pack.evidence_list:
-        raise InvalidInputError(
-            f"{listed(sorted(done))}: gone, and nothing is left that could be measured instead",
-            hint="restart(task_id, by=…, reason=…), or put it back",
-        )
-    return pack
-
-
-def _measured(finding: Finding, parts: Parts) -> Evidence | None:
-    if finding.entry.subject.startswith("file:"):
-        return _measured_file(finding, parts)
-    found = finding.result.found
-    if finding.evidence.evidence_type is EvidenceType.DB_ROW and isinstance(found, dict) and found.get("row"):
-        columns = finding.evidence.expected.get("values", {})
-        values = {name: found["row"].get(name) for name in columns}
-        expected = {**finding.evidence.expected, "values": values}
-        return Evidence(EvidenceType.DB_ROW, f"accepted: {finding.entry.subject}", expected, dict(finding.evidence.metadata))
-    return _filled(finding.evidence, finding, parts)
-
-
-def _filled(claim: Evidence, finding: Finding, parts: Parts) -> Evidence | None:
-    """The claim with what is there now; None if nothing of its kind can be claimed of that."""
-    if kind_of(claim).fill is None:
-        return None
-    asked = Evidence(claim.evidence_type, f"accepted: {finding.entry.subject}", claim.expected, dict(claim.metadata))
-    seen = parts.verifier.observe(asked, finding.claimed.around)
-    if not isinstance(seen, Seen):
-        raise EvidenceUnavailableError(f"{seen.message}; what cannot be seen cannot be accepted", hint=seen.hint)
-    return Wanted(asked).filled(seen)
-
-
-def _commit_beneath(finding: Finding, parts: Parts) -> Evidence | None:
-    """Where a worktree stands, if that is what is left to claim of one that is not clean."""
-    if finding.evidence.evidence_type is not EvidenceType.GIT_CLEAN:
-        return None
-    return _filled(git_commit(finding.evidence.expected["repo"]).evidence, finding, parts)
-
-
-def _measured_file(finding: Finding, parts: Parts) -> Evidence:
-    path = finding.evidence.expected["path"]
-    asked = Evidence(EvidenceType.FILE_SHA256, f"accepted: {shown(path, 120)}", {"path": path, "sha256": "0" * 64})
-    seen = parts.verifier.observe(asked, finding.claimed.around)
-    if not isinstance(seen, Seen):
-        raise EvidenceUnavailableError(f"{seen.message}; what cannot be seen cannot be accepted", hint=seen.hint)
-    facts = seen.facts
-    if not facts["exists"]:
-        return Evidence(EvidenceType.ARTIFACT_ABSENT, asked.description, {"path": path})
-    if "sha256" in facts:
-        return Evidence(_CONTENT, asked.description, {"path": path, "sha256": facts["sha256"], "size": facts["size"]})
-    kind = facts["type"] if facts["type"] == "directory" else "any"
-    return Evidence(EvidenceType.ARTIFACT_EXISTS, asked.description, {"path": path, "type": kind})
-
-
-_CONTENT = EvidenceType.FILE_SHA256
