@@ -17,11 +17,12 @@ from agentos.probes.git_repository import Repository, damaged, unsupported
 Settings = dict[str, str]
 
 _MOST = 1 << 20
-_BLANK = re.compile(r"(?:\s|[#;][^\n]*)+")
-_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\]')
+# Nothing that was matched is given back: whoever writes a line of a million blanks does not hold anybody up.
+_BLANK = re.compile(r"(?:\s|[#;][^\n]*+)++")
+_SECTION = re.compile(r'\[([A-Za-z0-9.-]++)(?:[ \t]++"((?:[^"\\\n]|\\.)*+)")?\]')
 _PIECE = r'[^"\\\n]|\\[ntb"\\]|\\\n'
 _SETTING = re.compile(
-    rf'([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:(=)[ \t]*((?:(?![#;])(?:{_PIECE})|"(?:{_PIECE})*")*))?(?:[#;][^\n]*)?(?:\n|\Z)'
+    rf'([A-Za-z][A-Za-z0-9-]*+)[ \t]*+(?:(=)[ \t]*+((?:(?![#;])(?:{_PIECE})|"(?:{_PIECE})*+")*+))?+(?:[#;][^\n]*+)?(?:\n|\Z)'
 )
 _ESCAPED = re.compile(r'\\(.)|"', re.DOTALL)
 _KEPT = re.compile(r"\\(.)")

@@ -14,7 +14,7 @@ from agentos.probes.cannot_see import Moved
 from agentos.probes.git_repository import Repository, damaged, unsupported
 
 _COMMIT = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64})\s*")
-_REF = re.compile(rb"ref:[ \t]*([^\n]*?)\s*")
+_REF = b"ref:"
 # What `git check-ref-format` forbids: `..`, hidden parts, empty parts, lock files, and what globs or means something.
 _NO_NAME = re.compile(rb"\.\.|/\.|//|/$|\.$|\.lock(/|$)|@\{|[\x00-\x20\x7f~^:?*\[\\]")
 _OWN = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
@@ -72,10 +72,9 @@ def _resolved(repository: Repository, said: bytes) -> Head:
 
 def _named(repository: Repository, path: str, said: bytes) -> bytes:
     """The ref that this text names."""
-    found = _REF.fullmatch(said)
-    if found is None:
+    if not said.startswith(_REF):
         raise damaged(path, f"expected a commit or a ref, found {shown(repr(said[:60]), 80)}")
-    name: bytes = found[1]
+    name = said.removeprefix(_REF).strip()
     if name == _REFTABLE:
         hint = "`git refs migrate --ref-format=files` keeps them in files"
         raise unsupported(repository, "its refs are kept in tables, which are not read here", hint)

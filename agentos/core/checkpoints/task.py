@@ -6,6 +6,7 @@ the step begun, with the error written down. No globals, no decorators.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +17,9 @@ from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints import capturing, wanted
 from agentos.core.checkpoints.explaining import list_reasons
-from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.kinds import as_claimed, kind_of
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack, EvidenceType
+from agentos.core.checkpoints.subjects import SUBJECT
 from agentos.core.checkpoints.wanted import Wanted
 from agentos.errors import (
     CheckpointError,
@@ -210,10 +212,16 @@ class StepBlock:
     def releases(self, path: str | Path) -> None:
         """Let go of a file: what was claimed of it stands no longer, and nothing is claimed instead.
 
+        Args:
+            path: a file, or another subject by its name, such as `worktree:.`.
+
         Raises:
             InvalidInputError: no file can have this path.
         """
-        self._releases.append(self._subject(_absence(path, "")))
+        if isinstance(path, str) and re.fullmatch(SUBJECT, path):
+            self._releases.append(as_claimed(path, str(self._task.manager.base_path)))
+        else:
+            self._releases.append(self._subject(_absence(path, "")))
 
     def run(
         self,

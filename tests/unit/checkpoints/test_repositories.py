@@ -172,6 +172,22 @@ def test_a_block_proves_the_commit_it_ends_with(manager, repo):
     assert {"n": 2} == task.resume({})
 
 
+def test_a_block_may_let_go_of_a_worktree(manager, repo):
+    """A step that leaves uncommitted work behind says so, however it spells the place; the commit still stands."""
+    task = manager.task("t")
+    with task.step("tool_executed", {"n": 1}) as step:
+        step.proves_git("r")
+    (repo / "a").write_text("work in progress")
+    with task.step("tool_executed", {"n": 2}) as step:
+        step.releases(f"worktree:{repo}/")
+        step.proves_file("r/a")
+    assert ["worktree:r"] == step.checkpoint.evidence_pack.releases
+    assert {"n": 2} == task.resume({})
+    committed(repo)
+    with pytest.raises(NotSafeToResumeError):
+        task.resume({})
+
+
 def proven(manager, folder, *, clean: bool = True) -> None:
     with manager.task("t").step("tool_executed", {}) as step:
         step.proves_git(folder, clean=clean)

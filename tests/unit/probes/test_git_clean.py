@@ -235,6 +235,15 @@ def test_settings_that_are_not_understood_are_not_skipped(look, repo, said):
     assert code(look("git_clean", repo=".")) == "DAMAGED_REPO"
 
 
+@pytest.mark.parametrize("piece", [" ", "a", '"a', "#\n", "\\n", " #"])
+@pytest.mark.parametrize("before", ["", "[core]\n\tx =", "[core]\n\t", "[core"])
+def test_settings_that_are_hard_to_read_hold_nobody_up(before, piece):
+    """A reader that tries every way to read a line would take hours for this one."""
+    started = time.monotonic()
+    git_config.parsed(f"{before}{piece * 333_000}\x00\\z")
+    assert time.monotonic() - started < 2
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

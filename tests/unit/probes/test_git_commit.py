@@ -118,6 +118,7 @@ def test_nothing_leads_out_of_the_allowed_roots(look, base, tmp_path):
         b"ref: refs/heads/main\nref: refs/heads/side\n",
         b"ref: refs/heads/" + b"a" * 5000,
         b"ref: \n",
+        b"ref: refs/heads/a" + b" " * 60_000 + b"b",
         b"",
         b"\0" * 41,
         b"12345678\n",
