@@ -14,6 +14,8 @@ from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.core.checkpoints.wanted import Wanted
 from agentos.errors import EvidenceUnavailableError
 
+_NOTHING_THERE = "NOTHING_THERE"
+
 
 def capture(wanted: Wanted, verifier: EvidenceVerifier) -> Evidence:
     """The claim, with what was seen in it.
@@ -29,8 +31,9 @@ def capture(wanted: Wanted, verifier: EvidenceVerifier) -> Evidence:
     if found is not None and found is not wanted.otherwise:
         return found
     if wanted.otherwise is None:
-        raise EvidenceUnavailableError(f"{shown(claim.description, 120)}: nothing to capture was found", code="NOTHING_THERE")
+        raise EvidenceUnavailableError(f"{shown(claim.description, 120)}: nothing to capture was found", code=_NOTHING_THERE)
     why = kind_of(wanted.otherwise).result(wanted.otherwise, seen)
+    code = _NOTHING_THERE if why.code == "ROW_MISSING" else why.code
     raise EvidenceUnavailableError(
-        why.message, hint="capture a thing after it was made", code=why.code, expected=wanted.otherwise.expected
+        why.message, hint="capture a thing after it was made", code=code, expected=wanted.otherwise.expected
     )

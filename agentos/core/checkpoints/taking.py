@@ -32,34 +32,40 @@ def taken_as_it_is(findings: Sequence[Finding], parts: Parts) -> EvidencePack:
         InvalidInputError: nothing of it can be measured.
     """
     pack = EvidencePack()
-    done = set()
+    about: dict[str, list[Finding]] = {}
     for finding in findings:
-        if finding.entry.subject in done:
-            continue
-        done.add(finding.entry.subject)
-        if finding.result.outcome is Outcome.ERROR:
-            raise EvidenceUnavailableError(
-                f"{finding.result.message}; what cannot be seen cannot be accepted", hint=finding.result.hint
-            )
-        measured = _measured(finding, parts)
-        if measured is None:
-            pack.releases.append(finding.entry.subject)
-        else:
-            pack.evidence_list.append(measured)
+        about.setdefault(finding.entry.subject, []).append(finding)
+    for subject, same in about.items():
+        unseen = same[0].result
+        if unseen.outcome is Outcome.ERROR:
+            raise EvidenceUnavailableError(f"{unseen.message}; what cannot be seen cannot be accepted", hint=unseen.hint)
+        measured = [each for each in (_measured(group, parts) for group in _by_look(same)) if each is not None]
+        pack.evidence_list += measured
+        if not measured:
+            pack.releases.append(subject)
     if not pack.evidence_list:
         pack.evidence_list += filter(None, (_commit_beneath(finding, parts) for finding in findings))
     if not pack.evidence_list:
         raise InvalidInputError(
-            f"{listed(sorted(done))}: gone, and nothing is left that could be measured instead",
+            f"{listed(sorted(about))}: gone, and nothing is left that could be measured instead",
             hint="restart(task_id, by=…, reason=…), or put it back",
         )
     return pack
 
 
-def _measured(finding: Finding, parts: Parts) -> Evidence | None:
+def _by_look(same: Sequence[Finding]) -> list[Sequence[Finding]]:
+    """Those that one look can take together: what rows hold is not how many there are."""
+    counts = [each for each in same if each.evidence.evidence_type is EvidenceType.DB_ROW_COUNT]
+    others = [each for each in same if each not in counts]
+    return [group for group in (others, counts) if group]
+
+
+def _measured(same: Sequence[Finding], parts: Parts) -> Evidence | None:
+    """Evidence of the one thing that all of these are about."""
+    finding = same[0]
     thing = finding.entry.subject.partition(":")[0]
     if thing == "row":
-        return _row(finding, parts)
+        return _row(same, parts)
     again = _again(finding.evidence, finding, parts)
     return _file(finding, parts) if again is None and thing == "file" else again
 
@@ -92,13 +98,14 @@ def _file(finding: Finding, parts: Parts) -> Evidence:
     return Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": path, "type": kind}, shared)
 
 
-def _row(finding: Finding, parts: Parts) -> Evidence | None:
+def _row(same: Sequence[Finding], parts: Parts) -> Evidence | None:
     """The row as it is, that it is gone, or how many there are; None if there is nothing that could hold it."""
+    finding = same[0]
     claim, about = finding.evidence, _about(finding)
     if claim.evidence_type is EvidenceType.DB_ROW_COUNT:
         return _again(claim, finding, parts)
     named, metadata = {name: claim.expected[name] for name in ("table", "where")}, dict(claim.metadata)
-    looked = Evidence(EvidenceType.DB_ROW, about, {**named, "columns": _columns(claim)}, metadata)
+    looked = Evidence(EvidenceType.DB_ROW, about, {**named, "columns": _columns([each.evidence for each in same])}, metadata)
     facts = _seen(looked, finding, parts).facts
     if facts["problem"]:
         return None
@@ -107,11 +114,12 @@ def _row(finding: Finding, parts: Parts) -> Evidence | None:
     return Evidence(EvidenceType.DB_ROW, *_row_found(claim, about, named, facts), metadata)
 
 
-def _columns(claim: Evidence) -> list[str] | None:
+def _columns(claims: Sequence[Evidence]) -> list[str] | None:
     """Those that were claimed; all of a row that was not to be there."""
-    if claim.evidence_type is EvidenceType.DB_ROW_ABSENT:
+    if claims[0].evidence_type is EvidenceType.DB_ROW_ABSENT:
         return None
-    return list(claim.expected.get("values") or claim.expected["where"])
+    claimed = {name: None for claim in claims for name in claim.expected.get("values", ())}
+    return list(claimed or claims[0].expected["where"])
 
 
 def _row_found(claim: Evidence, about: str, named: dict[str, Any], facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -77,6 +77,32 @@ def test_the_columns_that_were_claimed_are_taken_and_no_others(manager: Checkpoi
     assert "resume" == manager.recover("t").verdict
 
 
+def test_everything_that_differs_of_a_row_is_taken(manager: CheckpointManager, shop: Path):
+    """Two claims about one row become one about both columns: neither is dropped for the other."""
+    wrote(manager, "a", "1")
+    with manager.task("t").step("tool_executed", {"n": 2}) as step:
+        step.proves_row("orders", {"id": 1}, ["status"], shop)
+        step.proves_row("orders", {"id": 1}, ["note"], shop)
+    execute(shop, "update orders set status = 'paid', note = 'z' where id = 1")
+    assert ("db_row", {"where": {"id": 1}, "values": {"status": "paid", "note": "z"}}) == taken(manager)
+
+
+def test_what_rows_hold_and_how_many_there_are_is_taken_both(manager: CheckpointManager, shop: Path):
+    """Claims of one step about one thing stand together."""
+    wrote(manager, "a", "1")
+    named = {"table": "orders", "where": {"status": "open"}}
+    metadata = {"db_path": str(shop)}
+    count = Evidence("db_row_count", "open orders", {**named, "count": 2}, metadata)
+    row = Evidence("db_row", "an open order", {**named, "values": {"note": "x"}}, metadata)
+    committed(manager, EvidencePack([count, row]), {"n": 2})
+    execute(shop, "delete from orders where id = 1")
+    accepted = manager.accept("t", **SAID)
+    assert [("db_row", {**named, "values": {"note": "y"}}), ("db_row_count", {**named, "count": 1})] == [
+        (item.evidence_type, item.expected) for item in accepted.evidence_pack.evidence_list
+    ]
+    assert "resume" == manager.recover("t").verdict
+
+
 def test_a_row_that_is_no_longer_the_only_one_is_taken_as_one_of_several(manager: CheckpointManager, shop: Path):
     """That it is the only one cannot be claimed any more."""
     execute(shop, "delete from orders where id = 2")

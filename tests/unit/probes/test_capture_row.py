@@ -92,7 +92,7 @@ def test_what_a_virtual_table_hides_is_no_column_of_its_rows(base, db):
 @pytest.mark.parametrize(
     ("table", "where", "options", "code", "says"),
     [
-        ("orders", {"id": 9}, {}, "ROW_MISSING", "orders: expected a row with id=9, found none"),
+        ("orders", {"id": 9}, {}, "NOTHING_THERE", "orders: expected a row with id=9, found none"),
         (
             "orders",
             {"status": "paid"},
