@@ -23,6 +23,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.ARTIFACT_ABSENT: "ArtifactAbsent",
     EvidenceType.FILE_SHA256: "FileSha256",
     EvidenceType.FILE_PREFIX_SHA256: "FilePrefixSha256",
+    EvidenceType.FILE_CONTAINS: "FileContains",
     EvidenceType.JSON_VALUE: "JsonValue",
     EvidenceType.COMMAND_EXIT: "CommandExit",
     EvidenceType.DB_ROW: "DbRow",

@@ -33,6 +33,7 @@ _FILES = (
     EvidenceType.ARTIFACT_ABSENT,
     EvidenceType.FILE_SHA256,
     EvidenceType.FILE_PREFIX_SHA256,
+    EvidenceType.FILE_CONTAINS,
     EvidenceType.JSON_VALUE,
 )
 # The kernel stamps files with a coarser clock than ours, and some file systems keep whole or even seconds only.

@@ -19,6 +19,7 @@ LIARS: tuple[type[Liar], ...] = (
     files.SwappedByName,
     files.NeverThatKind,
     files.NeverGone,
+    files.PatternInHalves,
     files.ValuesApart,
     rows.ColumnsApart,
     rows.AlwaysOne,

@@ -32,6 +32,7 @@ class EvidenceType(StrEnum):
     ARTIFACT_ABSENT = "artifact_absent"
     FILE_SHA256 = "file_sha256"
     FILE_PREFIX_SHA256 = "file_prefix_sha256"
+    FILE_CONTAINS = "file_contains"
     JSON_VALUE = "json_value"
     COMMAND_EXIT = "command_exit"
     DB_ROW = "db_row"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, Verdict
+from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, EvidenceVerifier, Verdict
 from agentos.core.checkpoints.kinds import kind as kinds
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.observing import Seen
@@ -137,3 +138,110 @@ def test_what_a_look_saw_can_be_claimed():
     assert ({"path": "log", "bytes": 3, "sha256": ABC}, {}) == fill(item, Seen({**FILE, "bytes": 3, "sha256": ABC, **MOMENT}))
     assert fill(item, Seen({**FILE, "bytes": 0, "sha256": ABC, **MOMENT})) is None
     assert fill(item, Seen(NOTHING)) is None
+
+
+# file_contains
+
+
+@pytest.mark.parametrize(
+    ("expected", "count", "code", "said"),
+    [
+        ({}, 1, "VERIFIED", ""),
+        ({}, 0, "PATTERN_MISSING", "log: expected 'done' at least 1 time, found it not at all"),
+        ({"count": 3}, 3, "VERIFIED", ""),
+        ({"count": 3}, 2, "COUNT_DIFFERS", "log: expected 'done' 3 times, found it 2 times"),
+        (
+            {"count": {"ge": 2, "lt": 4}},
+            4,
+            "COUNT_DIFFERS",
+            "log: expected 'done' at least 2 and less than 4 times, found it 4 times",
+        ),
+        ({"absent": True}, 0, "VERIFIED", ""),
+        ({"count": 0}, 0, "VERIFIED", ""),
+        ({"absent": True}, 5000, "PATTERN_PRESENT", "log: expected 'done' not at all, found it 5,000 times"),
+    ],
+)
+def test_what_a_file_contains_is_judged_by_the_count(expected, count, code, said):
+    """At least one unless something else is asked for."""
+    item = claim("file_contains", pattern="done", **expected)
+    kind_of(item).refuse_malformed(item)
+    assert (code, said) == judged(item, {**FILE, "count": count})
+
+
+@pytest.mark.parametrize("expected", [{}, {"absent": True}])
+def test_a_file_that_is_not_there_contains_nothing_and_lacks_nothing(expected):
+    """Nothing was written: that what must not be in it is not there proves nothing."""
+    item = claim("file_contains", pattern="done", **expected)
+    assert "ARTIFACT_MISSING" == judged(item, NOTHING)[0]
+    assert "WRONG_TYPE" == judged(item, {"exists": True, "type": "directory"})[0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "metadata", "said"),
+    [
+        ({"pattern": ""}, {}, "expected['pattern'] must be text of 1 to 10,000 characters, found ''"),
+        ({"pattern": 1}, {}, "expected['pattern'] must be text of 1 to 10,000 characters, found 1"),
+        ({"pattern": "a" * 10_001}, {}, "expected['pattern'] must be text of 1 to 10,000 characters"),
+        ({"regex": True, "pattern": "a" * 1001}, {}, "expected['pattern'] must be text of 1 to 1,000 characters"),
+        ({"regex": 1}, {}, "expected['regex'] must be true or false, found 1"),
+        ({"count": {"ge": 0}}, {}, "expected['count'] matches any number"),
+        ({"count": {}}, {}, "expected['count'] is empty"),
+        ({"count": -1}, {}, "expected['count'] must be a number of things"),
+        ({"absent": False}, {}, "expected['absent'] must be true, without a count"),
+        ({"absent": True, "count": 1}, {}, "expected['absent'] must be true, without a count"),
+        ({}, {"flags": ["ignorecase"]}, "metadata['flags'] are for regular expressions only"),
+        ({"regex": True}, {"flags": "ignorecase"}, "metadata['flags'] must be a list of flags"),
+        ({"regex": True}, {"flags": [["dotall"]]}, "metadata['flags'] must be a list of flags"),
+        ({}, {"encoding": "zlib"}, "metadata['encoding'] is 'zlib'"),
+        ({}, {"encoding": "punycode"}, "metadata['encoding'] is 'punycode'"),
+        ({}, {"encoding": None}, "metadata['encoding'] is None"),
+        ({}, {"encoding": ["utf-8"]}, "metadata['encoding'] is ['utf-8']"),
+        ({}, {"max_bytes": "1"}, "metadata['max_bytes'] must be a number of bytes from 1"),
+        ({}, {"time_limit": 0}, "metadata['time_limit'] must be a number of seconds up to a day, found 0"),
+        ({"regex": True, "pattern": "("}, {}, "expected['pattern'] is no regular expression"),
+        ({"regex": True, "pattern": "(?<=a+)b"}, {}, "expected['pattern'] is no regular expression"),
+        ({"regex": True, "pattern": "a{99999999999999999999}"}, {}, "expected['pattern'] is no regular expression"),
+        (
+            {"regex": True, "pattern": "(" * 490 + ")" * 490},
+            {},
+            "expected['pattern'] is no regular expression: 'nested too deep'",
+        ),
+        ({"regex": True, "pattern": "ö"}, {}, "is an expression over bytes, and holds characters that are none"),
+        ({"path": "../log"}, {}, "leaves the base path"),
+    ],
+)
+def test_a_search_that_could_never_be_checked_is_refused(expected, metadata, said):
+    """What claims nothing, what is no expression, and what would be looked for in another way than it says."""
+    assert said in refused(claim("file_contains", metadata, **{"pattern": "done", **expected}))
+
+
+def test_hostile_expressions_are_refused_or_accepted_quickly():
+    """Compiling one takes no time that anybody notices, whatever is in it."""
+    worst = ["[\0-\U0010fffe]" * 200, "(?i:[\0-\U0010fffe])" * 100, "(?:a{1000}){1000}" * 58, "|".join(map(str, range(270)))]
+    begun = time.process_time()
+    for pattern in worst:
+        item = claim("file_contains", {"encoding": "utf-8", "flags": ["ignorecase"]}, pattern=pattern, regex=True)
+        kind_of(item).refuse_malformed(item)
+    assert time.process_time() - begun < 10
+
+
+def test_an_expression_that_takes_for_ever_blocks_and_never_diverges(manager: CheckpointManager, work: Path):
+    """The report names the expression; nothing destructive follows from it."""
+    (work / "log").write_bytes(b"a" * 10)
+    item = claim("file_contains", {"time_limit": 0.5}, pattern="(a+)+$", regex=True)
+    committed(manager, EvidencePack([item]), {"n": 1})
+    (work / "log").write_bytes(b"a" * 40 + b"!")
+    found = manager.recover("t")
+    assert Verdict.BLOCKED is found.verdict
+    assert "'(a+)+$'" in found.explain()
+
+
+def test_what_is_looked_for_is_not_told_if_it_is_sensitive(tmp_path: Path):
+    """Neither where it is missing nor where matching it takes for ever."""
+    (tmp_path / "log").write_bytes(b"a" * 40 + b"!")
+    for expected in ({"pattern": "hunter2"}, {"pattern": "hunter2|(a+)+$", "regex": True}):
+        item = claim("file_contains", {"sensitive": True, "time_limit": 0.3}, **expected)
+        assert not EvidenceVerifier(tmp_path).verify_evidence(item)
+        assert "hunter" not in str(item.result)
+    item = claim("file_contains", {"sensitive": True}, pattern="(hunter2", regex=True)
+    assert "hunter" not in refused(item)

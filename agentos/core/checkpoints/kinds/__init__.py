@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Where the rules of each type are: the constant that is called as the type is.
 _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
-    "contents": (EvidenceType.FILE_PREFIX_SHA256,),
+    "contents": (EvidenceType.FILE_PREFIX_SHA256, EvidenceType.FILE_CONTAINS),
     "documents": (EvidenceType.JSON_VALUE,),
     "commands": (EvidenceType.COMMAND_EXIT,),
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),

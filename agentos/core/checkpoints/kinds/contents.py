@@ -1,4 +1,4 @@
-"""Claims about a part of what a file holds: its beginning.
+"""Claims about a part of what a file holds: its beginning, and how often something is in it.
 
 They are about the same subject as every claim about a file, its path: whoever claims a part of a file anew has changed it, and
 what earlier steps claimed of it, whole or in part, speaks of a file that is gone.
@@ -6,11 +6,25 @@ what earlier steps claimed of it, whole or in part, speaks of a file that is gon
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.files import LARGEST, SHA256, TRUST, check_digest, missing, subject
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Schema, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import (
+    HOLDS,
+    LONGEST_WAIT,
+    Effort,
+    Filled,
+    Kind,
+    Lifetime,
+    Schema,
+    Verdict,
+    refuse,
+    told,
+)
+from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, described, matches
 from agentos.core.checkpoints.kinds.places import PATH, check_path
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
@@ -81,4 +95,117 @@ FILE_PREFIX_SHA256 = Kind(
     effort=Effort.READ,
     fill=_fill_prefix,
     look_key=lambda evidence: (evidence.expected["path"], evidence.expected.get("bytes")),
+)
+
+
+# file_contains
+
+# A closed list: others are no encodings of text, or take time without limit.
+ENCODINGS = (
+    *("ascii", "latin-1", "cp1252", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"),
+    *("big5", "euc-jp", "euc-kr", "gb18030", "shift-jis"),
+)
+FLAGS: Mapping[str, re.RegexFlag] = {"ignorecase": re.IGNORECASE, "multiline": re.MULTILINE, "dotall": re.DOTALL}
+_LONGEST_TEXT, _LONGEST_REGEX = 10_000, 1_000
+
+
+def flags_of(evidence: Evidence) -> int:
+    """The flags of its expression, as a number."""
+    return int(sum(FLAGS[name] for name in set(evidence.metadata.get("flags", ()))))
+
+
+def _check_contains(evidence: Evidence) -> None:
+    check_path(evidence)
+    check_most(evidence)
+    _check_times(evidence)
+    expected, encoding = evidence.expected, evidence.metadata.get("encoding", "utf-8")
+    if encoding not in ENCODINGS:
+        refuse(evidence, f"metadata['encoding'] is {told(evidence, encoding)}", f"one of: {', '.join(ENCODINGS)}")
+    pattern, regex = expected["pattern"], expected.get("regex", False)
+    if type(regex) is not bool:
+        refuse(evidence, f"expected['regex'] must be true or false, found {told(evidence, regex)}")
+    longest = _LONGEST_REGEX if regex else _LONGEST_TEXT
+    if type(pattern) is not str or not 0 < len(pattern) <= longest:
+        said = f"expected['pattern'] must be text of 1 to {longest:,} characters, found {told(evidence, pattern)}"
+        refuse(evidence, said, "everything contains nothing" if pattern == "" else "")
+    _check_flags(evidence)
+    if regex:
+        _check_regex(evidence, pattern)
+
+
+def _check_times(evidence: Evidence) -> None:
+    expected = evidence.expected
+    if "count" in expected:
+        check_count(evidence, "expected['count']", expected["count"])
+    if "absent" in expected and (expected["absent"] is not True or "count" in expected):
+        refuse(evidence, "expected['absent'] must be true, without a count", 'such as "absent": true, or "count": 3')
+    limit = evidence.metadata.get("time_limit", 1)
+    if type(limit) not in (int, float) or not 0 < limit <= LONGEST_WAIT:
+        refuse(evidence, f"metadata['time_limit'] must be a number of seconds up to a day, found {told(evidence, limit)}")
+
+
+def _check_flags(evidence: Evidence) -> None:
+    flags = evidence.metadata.get("flags", [])
+    if type(flags) is not list or not all(type(name) is str and name in FLAGS for name in flags):
+        known = ", ".join(FLAGS)
+        refuse(evidence, f"metadata['flags'] must be a list of flags, found {told(evidence, flags)}", f"known: {known}")
+    if flags and not evidence.expected.get("regex", False):
+        refuse(evidence, "metadata['flags'] are for regular expressions only", 'give "regex": true')
+
+
+def _check_regex(evidence: Evidence, pattern: str) -> None:
+    text = "encoding" in evidence.metadata
+    if not text and not pattern.isascii():
+        refuse(
+            evidence,
+            "expected['pattern'] is an expression over bytes, and holds characters that are none",
+            "say which with metadata['encoding']",
+        )
+    try:
+        re.compile(pattern if text else pattern.encode(), flags_of(evidence))
+    except (re.error, RecursionError, OverflowError, ValueError, Warning) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        refuse(evidence, f"expected['pattern'] is no regular expression: {told(evidence, why)}")
+
+
+def _judge_contains(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
+    gone = no_file(evidence, facts)
+    if gone is not None:
+        return gone
+    expected, found = evidence.expected, facts["count"]
+    want = 0 if "absent" in expected else expected.get("count", {"ge": 1})
+    if matches(want, found):
+        return HOLDS
+    code = "COUNT_DIFFERS" if found and "absent" not in expected else "PATTERN_PRESENT" if found else "PATTERN_MISSING"
+    pattern = shown(repr(expected["pattern"]), 120)
+    return failed(code, evidence, f"expected {pattern} {_times(want)}, found it {_times(found)}")
+
+
+def _times(count: Any) -> str:
+    if count in (0, 1):
+        return "once" if count else "not at all"
+    said = f"{count:,}" if type(count) is int else described(count)
+    return f"{said} time" if said.endswith(" 1") else f"{said} times"
+
+
+FILE_CONTAINS = Kind(
+    {
+        "path": PATH,
+        "pattern": {"type": "string", "minLength": 1, "maxLength": _LONGEST_TEXT},
+        "regex": {"type": "boolean"},
+        "count": COUNT,
+        "absent": {"const": True},
+    },
+    frozenset({"path", "pattern"}),
+    Lifetime.LASTING,
+    _check_contains,
+    subject,
+    _judge_contains,
+    metadata={
+        "encoding": {"enum": list(ENCODINGS)},
+        "flags": {"type": "array", "items": {"enum": list(FLAGS)}},
+        "max_bytes": MOST,
+        "time_limit": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT},
+    },
+    effort=Effort.READ,
 )
