@@ -57,13 +57,15 @@ def _holds(shared: Folder, name: str, wanted: bytes) -> bool | None:
             with reading(place.open) as descriptor:
                 if os.pread(descriptor, len(_INDEX), 0) != _INDEX:
                     return None
-                return bool(wanted) and _listed(descriptor, wanted)
+                fanout = os.pread(descriptor, _NAMES - _FANOUT, _FANOUT)
+                if len(fanout) < _NAMES - _FANOUT:
+                    return None
+                return bool(wanted) and _listed(descriptor, fanout, wanted)
         except OSError as error:
             raise unreadable(place.path, error) from error
 
 
-def _listed(descriptor: int, wanted: bytes) -> bool:
-    fanout = os.pread(descriptor, 256 * 4, _FANOUT)
+def _listed(descriptor: int, fanout: bytes, wanted: bytes) -> bool:
     counts = [int.from_bytes(fanout[at : at + 4], "big") for at in range(0, len(fanout), 4)]
     low, high = (counts[wanted[0] - 1] if wanted[0] else 0), counts[wanted[0]]
     while low < high:

@@ -13,7 +13,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from agentos._fork import importing
@@ -22,6 +22,7 @@ from agentos.probes.cannot_see import CannotSee, timed_out, unreadable
 from agentos.probes.git_config import Settings
 from agentos.probes.git_refs import Head
 from agentos.probes.git_repository import Repository, unsupported
+from agentos.probes.walk import beneath
 
 _HARDENED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false")
 _HARDENED_TOO = ("-c", "core.safecrlf=false", "-c", "core.preloadIndex=true")
@@ -121,7 +122,7 @@ class View:
         try:
             ended = run_child(argv, sink, until=deadline.at, cancel=around.cancel, cwd=self._root, env=self._environment(index))
         except OSError as error:
-            raise unreadable(self._program, error) from error
+            raise unreadable(path, error) from error
         if ended.timed_out:
             raise timed_out(path)
         if ended.exit_code != 0 or trouble or rest:
@@ -163,10 +164,23 @@ def view_of(repository: Repository, root: str, head: Head, settings: Settings) -
     """A view of the repository, gone at the end."""
     import tempfile  # noqa: PLC0415 - few looks need a folder of their own
 
-    with tempfile.TemporaryDirectory(prefix="agentos-") as folder:
-        view = View(repository, root, os.path.realpath(folder))
-        view.make(head, settings)
+    place = os.path.realpath(tempfile.gettempdir())
+    if beneath(root, place) is not None:
+        # Whatever is made there would be a new file in what is looked at.
+        raise _no_folder(repository, f"temporary files lie in it, at {shown(place, 120)}")
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agentos-", dir=place))
+            view = View(repository, root, folder)
+            view.make(head, settings)
+        except OSError as error:
+            raise _no_folder(repository, f"{shown(place, 120)}: {error.strerror}") from error
         yield view
+
+
+def _no_folder(repository: Repository, why: str) -> CannotSee:
+    said = f"{shown(repository.path)}: git needs a folder outside of it for a moment, and {why}"
+    return CannotSee("NO_PRIVATE_FOLDER", said, "let TMPDIR name a folder elsewhere that can be written to")
 
 
 def _git() -> tuple[str, str]:

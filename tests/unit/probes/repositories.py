@@ -16,8 +16,8 @@ ALONE = {
 }
 
 
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, env=ALONE, capture_output=True, check=True)
+def git(folder: Path, *arguments: str, check: bool = True) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, env=ALONE, capture_output=True, check=check)
     return done.stdout.decode().strip()
 
 

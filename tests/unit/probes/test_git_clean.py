@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -366,6 +367,44 @@ def test_without_git_nothing_is_known(look, repo, monkeypatch):
     monkeypatch.setenv("PATH", str(repo / "b"))
     seen = look("git_clean", repo=".")
     assert (code(seen), seen.hint) == ("NO_GIT", "install git")
+
+
+@pytest.mark.parametrize("place", ["b", "gone"])
+def test_nothing_temporary_is_made_in_what_is_looked_at(look, repo, monkeypatch, place):
+    """It would be a new file in it; and where none can be made, that is the reason."""
+    monkeypatch.setattr("tempfile.tempdir", str(repo / "b" if place == "b" else repo.parent / "gone"))
+    before = everything(repo)
+    assert code(look("git_clean", repo=".")) == "NO_PRIVATE_FOLDER"
+    assert everything(repo) == before
+
+
+def test_git_and_the_look_agree_whatever_is_done(look, base, seed, count):
+    """Random work in a repository, and after every piece of it the same answer as `git status` gives."""
+    rng, names = Random(seed), ["a", "b", "c d", "e/f", "e/g", "h\ni", "é"]
+    repository(base, *names)
+    for number in range(count(60, 1500)):
+        path, other = base / rng.choice([*names, "new", "e/new"]), base / rng.choice([*names, "moved"])
+        match rng.randrange(8):
+            case 0 | 1:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(f"{rng.randrange(3)}\n")
+            case 2 if path.exists():
+                path.unlink()
+            case 3 if path.exists():
+                path.chmod(rng.choice([0o644, 0o755]))
+            case 4 if path.exists() and other.parent.exists():
+                path.replace(other)
+            case 5:
+                git(base, "add", "--all", *rng.sample(["e", "a", "b"], 1), check=False)
+            case 6:
+                git(base, "reset", "--quiet", *rng.choice([("--hard",), ("--soft",), ("--mixed",)]))
+            case _:
+                if not rng.randrange(4):
+                    committed(base)
+        said = git(base, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all").split("\0")[:-1]
+        changed, untracked, listed = found(look("git_clean", repo="."))
+        expected = [record.split(" ", 1 if record.startswith("?") else 8)[-1] for record in said]
+        assert (len(expected), sorted(expected)[:20]) == (changed + untracked, sorted(listed)), number
 
 
 def test_files_that_change_while_they_are_compared_are_no_answer(look, repo, monkeypatch):

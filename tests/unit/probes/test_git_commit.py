@@ -202,6 +202,20 @@ def test_a_commit_that_is_gone_or_torn_is_told(look, base):
     assert facts(look("git_commit", repo=".")) == (commit, "main", None)
 
 
+def test_an_index_of_a_pack_that_is_torn_proves_nothing(look, base):
+    """Then nobody says that the commit is gone, nor that it is there."""
+    commit = repository(base)
+    git(base, "gc", "--quiet")
+    [index] = (base / ".git/objects/pack").glob("*.idx")
+    index.chmod(0o600)
+    content = index.read_bytes()
+    for size in (0, 5, 8, 500, 1031):
+        index.write_bytes(content[:size])
+        assert facts(look("git_commit", repo=".")) == (commit, "main", None)
+    index.write_bytes(content[:1032])
+    assert facts(look("git_commit", repo=".")) == (commit, "main", "missing")
+
+
 def test_refs_in_tables_are_not_guessed_at(look, base):
     """Such a repository says so in its HEAD, and the reader says what to do."""
     repository(base)
