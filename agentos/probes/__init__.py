@@ -33,6 +33,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.GIT_CLEAN: "GitClean",
     EvidenceType.NETWORK_REACHABLE: "NetworkReachable",
     EvidenceType.PORT_LISTENING: "PortListening",
+    EvidenceType.API_RESPONSE: "ApiResponse",
 }
 
 

@@ -31,11 +31,18 @@ def called_off(cancel: Cancel | None, end: Callable[[], None]) -> Iterator[None]
 def cut(plug: socket.socket) -> None:
     """Wake whoever waits on this connection, in whatever thread: nothing more comes, nothing more goes."""
     with contextlib.suppress(OSError):
-        plug.shutdown(socket.SHUT_RDWR)
+        # A TLS socket's own way would change it under the feet of the thread that waits on it.
+        socket.socket.shutdown(plug, socket.SHUT_RDWR)
 
 
 def wait_at_most(plug: socket.socket, deadline: Deadline) -> None:
-    """The next wait on this connection ends with the deadline."""
+    """The next wait on this connection ends with the deadline.
+
+    Raises:
+        TimeoutError: it has passed. Who sends without a pause is never waited for, and would go on for ever.
+    """
+    if deadline.passed():
+        raise TimeoutError
     plug.settimeout(max(deadline.left(), _MOMENT))
 
 

@@ -42,6 +42,7 @@ class EvidenceType(StrEnum):
     GIT_CLEAN = "git_clean"
     NETWORK_REACHABLE = "network_reachable"
     PORT_LISTENING = "port_listening"
+    API_RESPONSE = "api_response"
 
 
 class VerificationStatus(StrEnum):

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.verifier import EvidenceVerifier
@@ -172,33 +171,3 @@ def test_without_psutil_nothing_is_known_there(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psutil", None)
     found = seen(1, proc=str(tmp_path))
     assert ("NOT_INSTALLED", "pip install 'agentos-recovery[process]'") == (found.code, found.hint)
-
-
-@pytest.mark.parametrize(
-    ("expected", "said"),
-    [
-        ({"port": 0}, "from 1 to 65,535"),
-        ({"port": 1.0}, "from 1 to 65,535"),
-        ({"proto": "sctp"}, "one of: tcp, udp"),
-        ({"ip": "localhost"}, "names are not resolved"),
-        ({"ip": "127.1"}, "names are not resolved"),
-        ({"ip": "fe80::1%lo"}, "names are not resolved"),
-        ({"ip": None}, "must be an address"),
-        ({"host": "x"}, "unknown key"),
-    ],
-)
-def test_a_definition_that_could_never_be_checked_is_refused(expected, said):
-    """By name, before anything is asked."""
-    claim = verified(1, **expected)
-    assert "INVALID_DEFINITION" == claim.result.code
-    assert said in f"{claim.result.message} {claim.result.hint}"
-
-
-def test_a_port_is_a_subject_by_its_address_and_protocol():
-    """The same port of another protocol or address is another thing."""
-
-    def subject(**expected: Any) -> str:
-        claim = Evidence("port_listening", "a port", {"port": 53, **expected})
-        return kind_of(claim).subject(claim, "/base")
-
-    assert ["port:tcp/53", "port:udp/53", "port:tcp/127.0.0.1:53"] == [subject(), subject(proto="udp"), subject(ip="127.0.0.1")]
