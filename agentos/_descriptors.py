@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_READ_HERE = READ | os.O_NOFOLLOW
 _PATH_ONLY = getattr(os, "O_PATH", 0)
 _MOST = 1 << 20
 
@@ -41,6 +42,67 @@ def reading(opened: Callable[[int], int]) -> Iterator[int]:
         yield descriptor
     finally:
         _let_go(descriptor)
+
+
+class Readings:
+    """Descriptors to read many small files from, given back many at a time.
+
+    Listing what this process has open costs more than reading a small file, so it is done once for all of them.
+    """
+
+    def __init__(self) -> None:
+        release_parked()
+        # In one order; a descriptor that is somebody else's by now is -1.
+        self.descriptors: list[int] = []
+        self.statuses: list[os.stat_result] = []
+        # What this process has open elsewhere, as device and inode; and the inodes alone, for who does not know the device.
+        self.held: set[tuple[int, int]] = set()
+        self.inodes: set[int] = set()
+        self.let_go()
+
+    def open(self, names: list[str], directory: int) -> None:
+        """Open these files of that directory, none of them through a link.
+
+        Raises:
+            OSError: with the name of the one that could not be opened.
+        """
+        for name in names:
+            descriptor = os.open(name, _READ_HERE, dir_fd=directory)
+            _ours.add(descriptor)
+            self.descriptors.append(descriptor)
+        self.statuses += map(os.fstat, self.descriptors[len(self.statuses) :])
+
+    def let_go(self) -> None:
+        """Give back what was read, and look anew at what is open elsewhere."""
+        self.held = {(status.st_dev, status.st_ino) for status in _foreign()}
+        self.inodes = {inode for _, inode in self.held}
+        self.statuses += map(os.fstat, self.descriptors[len(self.statuses) :])
+        while self.descriptors:
+            descriptor, status = self.descriptors.pop(), self.statuses.pop()
+            if descriptor < 0:
+                continue
+            if status.st_ino in self.inodes and (status.st_dev, status.st_ino) in self.held:
+                _parked.append(descriptor)
+            else:
+                _ours.discard(descriptor)
+                os.close(descriptor)
+
+
+def let_go(descriptor: int) -> None:
+    """Give back one that was opened by `Readings`, in whatever thread."""
+    _let_go(descriptor)
+
+
+def _foreign() -> Iterator[os.stat_result]:
+    """What this process has open, our own reading aside."""
+    for descriptor in _open_here():
+        if descriptor in _ours:
+            continue
+        try:
+            if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & _PATH_ONLY:
+                yield os.fstat(descriptor)
+        except OSError:
+            continue  # it was closed since it was listed
 
 
 def release_parked() -> None:

@@ -25,6 +25,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.FILE_PREFIX_SHA256: "FilePrefixSha256",
     EvidenceType.FILE_CONTAINS: "FileContains",
     EvidenceType.JSON_VALUE: "JsonValue",
+    EvidenceType.DIRECTORY_TREE: "DirectoryTree",
     EvidenceType.COMMAND_EXIT: "CommandExit",
     EvidenceType.DB_ROW: "DbRow",
     EvidenceType.DB_ROW_ABSENT: "DbRowAbsent",

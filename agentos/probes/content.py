@@ -63,10 +63,19 @@ def answered(
                 answer = here(descriptor)
         except OSError as error:
             answer = {"problem": "unreadable", "errno": error.errno}
-    if "problem" in answer:
-        raise _reason(place.path, answer)
+    refuse_unread(place.path, answer)
     _refuse_replaced(place, answer, growing=growing)
     return answer
+
+
+def refuse_unread(path: str, answer: dict[str, Any]) -> None:
+    """Give up if the reading of this file gave a problem.
+
+    Raises:
+        CannotSee: it did, and this is what it means.
+    """
+    if "problem" in answer:
+        raise _reason(path, answer)
 
 
 def _reason(path: str, answer: dict[str, Any]) -> CannotSee:

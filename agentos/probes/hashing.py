@@ -161,14 +161,18 @@ def still(status: os.stat_result) -> tuple[int, ...]:
 
 def _wait_for_writes(descriptor: int, status: os.stat_result) -> None:
     """Let a write that is under way end. It was stamped when it began, so no later status would give it away."""
-    # (1) Before the clock of the file system has moved on, another write could bear the same stamp.
+    wait_for_tick(status)  # (1)
+    # (2) Asking for the first data takes the lock that a write holds to its end; an empty file has none to ask for.
+    with contextlib.suppress(OSError, ValueError):
+        os.lseek(descriptor, 0, os.SEEK_DATA)
+
+
+def wait_for_tick(status: os.stat_result) -> None:
+    """Let the clock of the file system move on from this stamp: until then another change could bear the same one."""
     for _ in range(_MOST_TICKS if _COARSE else 0):
         if not 0 <= status.st_ctime_ns - time.clock_gettime_ns(_COARSE) < _SECOND:
             break
         time.sleep(time.clock_getres(_COARSE))
-    # (2) Asking for the first data takes the lock that a write holds to its end; an empty file has none to ask for.
-    with contextlib.suppress(OSError, ValueError):
-        os.lseek(descriptor, 0, os.SEEK_DATA)
 
 
 def _clock_of_old_kernels() -> int:
@@ -178,6 +182,8 @@ def _clock_of_old_kernels() -> int:
 
 
 _COARSE = _clock_of_old_kernels()
+# Whether there is anything to wait for, for who cannot afford to ask about every file.
+TICKS = bool(_COARSE)
 
 
 def _through(descriptor: int, size: int, until: float, take: Take) -> int | None:

@@ -10,7 +10,7 @@ from random import Random
 
 from agentos.core.checkpoints import Evidence
 from agentos.core.checkpoints.kinds import KINDS
-from tests.torture.liars import files, repositories, rows
+from tests.torture.liars import files, repositories, rows, trees
 from tests.torture.liars.liar import Liar, lies_believed, truth_is_seen
 
 LIARS: tuple[type[Liar], ...] = (
@@ -21,6 +21,8 @@ LIARS: tuple[type[Liar], ...] = (
     files.NeverGone,
     files.PatternInHalves,
     files.ValuesApart,
+    trees.FilesApart,
+    trees.NamesApart,
     rows.ColumnsApart,
     rows.AlwaysOne,
     rows.NeverWithout,

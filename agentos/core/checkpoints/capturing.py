@@ -45,6 +45,25 @@ class Captures:
         return _captured("file_beginning", path, description, base_path=base_path)
 
     @classmethod
+    def capture_tree(
+        cls,
+        path: str | Path,
+        *,
+        exclude: Sequence[str] = (),
+        gitignore: bool = False,
+        base_path: str | Path | None = None,
+        description: str = "",
+    ) -> Evidence:
+        """Measure everything beneath the folder now and claim what was measured.
+
+        Args:
+            exclude: lines, as in a `.gitignore`, of what is left out; they are part of the claim.
+            gitignore: what the `.gitignore` files in the tree leave out is left out too, and so is `.git`.
+        """
+        more = {"gitignore": gitignore, "description": description}
+        return _captured("directory_tree", path, exclude, base_path=base_path, **more)
+
+    @classmethod
     def capture_row(
         cls,
         table: str,
@@ -129,9 +148,9 @@ def run(command: Command) -> CommandRun:
     return wiring.ran(command)
 
 
-def _captured(what: str, *arguments: Any, base_path: str | Path | None) -> Evidence:
+def _captured(what: str, *arguments: Any, base_path: str | Path | None, **options: Any) -> Evidence:
     with importing:
         from agentos import wiring  # noqa: PLC0415 - looking at the world is wired in lazily
         from agentos.core.checkpoints import wanted  # noqa: PLC0415 - it is about evidence, which is made of this
 
-    return wiring.captured(getattr(wanted, what)(*arguments), base_path)
+    return wiring.captured(getattr(wanted, what)(*arguments, **options), base_path)

@@ -34,6 +34,7 @@ class EvidenceType(StrEnum):
     FILE_PREFIX_SHA256 = "file_prefix_sha256"
     FILE_CONTAINS = "file_contains"
     JSON_VALUE = "json_value"
+    DIRECTORY_TREE = "directory_tree"
     COMMAND_EXIT = "command_exit"
     DB_ROW = "db_row"
     DB_ROW_ABSENT = "db_row_absent"

@@ -17,7 +17,7 @@ from agentos.core.checkpoints.judging import Claimed, Finding, Judge, Judged
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import Lifetime, lifetime_of
 from agentos.core.checkpoints.models import Evidence, EvidencePack
-from agentos.core.checkpoints.nesting import Entry
+from agentos.core.checkpoints.nesting import Entry, beneath
 from agentos.core.checkpoints.observing import Seen, Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.recovered import Verdict
@@ -173,11 +173,12 @@ class Survey:
 
     def _covers(self, tree: Entry, path: str) -> bool:
         """Whether a tree that leaves something out speaks for this path."""
-        asked = (tree.rules, path)
+        name = beneath(tree.subject.partition(":")[2], path)
+        asked = (tree.rules, name)
         if asked not in self._covered:
             evidence = self._judge.claimed(tree.sequence).pack.evidence_list[tree.item]
             covers = kind_of(evidence).covers
-            self._covered[asked] = covers is not None and covers(evidence, path)
+            self._covered[asked] = covers is not None and covers(evidence, name)
         return self._covered[asked]
 
     def _live(self) -> Iterator[StoredStep]:

@@ -80,6 +80,25 @@ def file_beginning(path: str | Path, description: str = "") -> Wanted:
     return Wanted(Evidence(EvidenceType.FILE_PREFIX_SHA256, about, {"path": name}), instead)
 
 
+def directory_tree(path: str | Path, exclude: Sequence[str] = (), *, gitignore: bool = False, description: str = "") -> Wanted:
+    """Everything beneath a folder, but for what these lines leave out; that the folder is there at all, if it is not.
+
+    Raises:
+        InvalidInputError: this is no path, or these are no lines.
+        EvidenceDefinitionError: no tree could be claimed so.
+    """
+    name = path_text(path)
+    about = description or f"tree of {shown(name, 120)}"
+    if not isinstance(exclude, Sequence) or isinstance(exclude, (str, bytes)):
+        raise InvalidInputError(f"exclude must be a list of lines, found {shown(exclude, 80)}")
+    expected = {"path": name, "exclude": list(exclude), "gitignore": gitignore}
+    kind = kind_of(Evidence(EvidenceType.DIRECTORY_TREE, about, {}))
+    kind.refuse_malformed(Evidence(EvidenceType.DIRECTORY_TREE, about, {**expected, "digest": "0" * 64}))
+    told = {key: value for key, value in expected.items() if value}
+    instead = Evidence(EvidenceType.ARTIFACT_EXISTS, about, {"path": name, "type": "directory"})
+    return Wanted(Evidence(EvidenceType.DIRECTORY_TREE, about, told), instead)
+
+
 def row_values(
     table: str,
     where: dict[str, Any],

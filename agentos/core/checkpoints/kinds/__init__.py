@@ -26,6 +26,7 @@ _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "files": (EvidenceType.ARTIFACT_EXISTS, EvidenceType.ARTIFACT_ABSENT, EvidenceType.FILE_SHA256),
     "contents": (EvidenceType.FILE_PREFIX_SHA256, EvidenceType.FILE_CONTAINS),
     "documents": (EvidenceType.JSON_VALUE,),
+    "trees": (EvidenceType.DIRECTORY_TREE,),
     "commands": (EvidenceType.COMMAND_EXIT,),
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
     "repositories": (EvidenceType.GIT_COMMIT, EvidenceType.GIT_CLEAN),
