@@ -46,10 +46,17 @@ class BranchesApart(_Repository):
 
 
 class _Files(_Repository):
+    """Enough of them that a change fits in while git goes through them."""
+
+    folders, length = 8, 1
+
     def __init__(self, *given) -> None:
         super().__init__(*given)
-        self.names = [f"{letter}/file" for letter in "abcdefgh"]
+        self.names = [f"{number:03}/file" for number in range(self.folders)]
         repository(self.folder, *self.names)
+        for name in self.names:
+            self.mend(name)
+        committed(self.folder)
         self.now = self.names[0]
         self.spoil(self.now)
 
@@ -74,18 +81,22 @@ class _Files(_Repository):
 class NeverCleanAtOnce(_Files):
     """There is always a file that is changed, and soon it is another one; the size is always the same."""
 
+    folders, length = 24, 1 << 18
+
     def spoil(self, name: str) -> None:
-        self.put(self.folder / name, name.upper())
+        self.put(self.folder / name, "x" * self.length)
 
     def mend(self, name: str) -> None:
-        self.put(self.folder / name, name)
+        self.put(self.folder / name, "o" * self.length)
 
 
 class AlwaysOneBeside(_Files):
     """There is always a file that is untracked, and soon it lies in another folder."""
 
+    folders = 300
+
     def spoil(self, name: str) -> None:
         (self.folder / name).with_name("beside").write_text("")
 
     def mend(self, name: str) -> None:
-        (self.folder / name).with_name("beside").unlink()
+        (self.folder / name).with_name("beside").unlink(missing_ok=True)
