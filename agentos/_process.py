@@ -105,13 +105,42 @@ def is_alive(process: Process) -> bool | None:
         return False if process.boot and here.boot else None
     if process.namespace != here.namespace or (not here.boot and process.host != here.host):
         return None
-    found = _look(process.pid) if process.start and _proc_is_ours() else None
-    if found is None:
+    if not process.start:
         return None if _has_pid(process.pid) else False
-    started, ended = found
+    sight = sight_of(process.pid)
+    return sight.there and not sight.ended and is_same_start(sight.start, process.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is to be seen of a pid. `there` None: something may have it, and who that is cannot be seen from here."""
+
+    there: bool | None
+    # In ticks since the machine started.
+    start: int = 0
+    # It is what is left of a process that nobody has waited for.
+    ended: bool = False
+
+
+def sight_of(pid: int) -> Sight:
+    """Who has this pid now, as far as that can be seen from here."""
+    found = _look(pid) if _proc_is_ours() else None
+    if found is None:
+        return Sight(None if _has_pid(pid) else False)
+    start, ended = found
+    return Sight(there=True, start=start, ended=ended)
+
+
+def is_same_start(one: int, other: int) -> bool:
+    """Whether these are the start of one process, if they are those of one pid."""
     # Seen from a time namespace that is ahead by parts of a tick, the same moment may round to its neighbour; no system gives
     # the same pid out twice within a hundredth of a second.
-    return not ended and abs(started - process.start) <= 1
+    return abs(one - other) <= 1
+
+
+def is_proc_ours() -> bool:
+    """Whether /proc is there, and speaks of the processes of this namespace."""
+    return _proc_is_ours()
 
 
 def _look(pid: int) -> tuple[int, bool] | None:

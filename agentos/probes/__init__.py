@@ -27,6 +27,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.JSON_VALUE: "JsonValue",
     EvidenceType.DIRECTORY_TREE: "DirectoryTree",
     EvidenceType.COMMAND_EXIT: "CommandExit",
+    EvidenceType.PROCESS_EXISTS: "ProcessExists",
     EvidenceType.DB_ROW: "DbRow",
     EvidenceType.DB_ROW_ABSENT: "DbRowAbsent",
     EvidenceType.DB_ROW_COUNT: "DbRowCount",

@@ -10,7 +10,7 @@ from random import Random
 
 from agentos.core.checkpoints import Evidence
 from agentos.core.checkpoints.kinds import KINDS
-from tests.torture.liars import files, repositories, rows, trees
+from tests.torture.liars import files, processes, repositories, rows, trees
 from tests.torture.liars.liar import Liar, lies_believed, truth_is_seen
 
 LIARS: tuple[type[Liar], ...] = (
@@ -27,6 +27,8 @@ LIARS: tuple[type[Liar], ...] = (
     rows.AlwaysOne,
     rows.NeverWithout,
     repositories.BranchesApart,
+    processes.NeverTwo,
+    processes.NeverNone,
     repositories.NeverCleanAtOnce,
     repositories.AlwaysOneBeside,
 )

@@ -5,6 +5,7 @@ Whoever captures cannot be wrong about a hash. What could not be seen is not cla
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,11 @@ class Captures:
     ) -> Evidence:
         """Look up what a JSON file has at the pointer (RFC 6901) now, and claim that value."""
         return _captured("json_value", path, pointer, description, base_path=base_path)
+
+    @classmethod
+    def capture_process(cls, pid: int | None = None, *, description: str = "") -> Evidence:
+        """Look at a process (default: this one) and claim that it still runs: it, and not another that gets its pid later."""
+        return _captured("process", os.getpid() if pid is None else pid, description, base_path=None)
 
     @classmethod
     def capture_command(

@@ -36,6 +36,7 @@ class EvidenceType(StrEnum):
     JSON_VALUE = "json_value"
     DIRECTORY_TREE = "directory_tree"
     COMMAND_EXIT = "command_exit"
+    PROCESS_EXISTS = "process_exists"
     DB_ROW = "db_row"
     DB_ROW_ABSENT = "db_row_absent"
     DB_ROW_COUNT = "db_row_count"

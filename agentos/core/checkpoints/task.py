@@ -290,11 +290,13 @@ class StepBlock:
         return ran
 
     def _measure(self, claim: Wanted) -> None:
-        """Measure it when the block ends, once: what was asked for before about the same thing is not asked for again."""
-        subject = self._subject(claim.evidence)
-        same = [each for each in self._claims if isinstance(each, Wanted) and self._subject(each.evidence) == subject]
-        self._claims = [each for each in self._claims if each not in same]
+        """Measure it when the block ends, once: the same that was asked for before is not asked for again."""
+        asked = self._asked(claim)
+        self._claims = [each for each in self._claims if not isinstance(each, Wanted) or self._asked(each) != asked]
         self._claims.append(claim)
+
+    def _asked(self, claim: Wanted) -> tuple[str, str]:
+        return claim.evidence.evidence_type, self._subject(claim.evidence)
 
     def _subject(self, evidence: Evidence) -> str:
         return kind_of(evidence).subject(evidence, str(self._task.manager.base_path))

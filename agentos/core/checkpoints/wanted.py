@@ -145,6 +145,17 @@ def json_value(path: str | Path, pointer: str, description: str = "") -> Wanted:
     return Wanted(Evidence(EvidenceType.JSON_VALUE, about, expected), instead)
 
 
+def process(pid: int, description: str = "") -> Wanted:
+    """The process that has this pid now.
+
+    Raises:
+        InvalidInputError: no process can have this pid.
+    """
+    if type(pid) is not int or pid < 1:
+        raise InvalidInputError(f"a pid is needed, found {shown(pid, 80)}")
+    return Wanted(Evidence(EvidenceType.PROCESS_EXISTS, description or f"process {pid}", {"pid": pid}))
+
+
 def path_text(path: object) -> str:
     """The path as it is kept in a claim."""
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None

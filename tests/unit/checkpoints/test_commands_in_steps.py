@@ -55,10 +55,12 @@ def test_a_product_is_measured_when_the_block_ends_and_once(task, work):
     """It may be worked on until then, and may be claimed by more than one name."""
     with task.step("tool_executed", {}) as step:
         step.proves_file("out", "first")
+        step.proves_prefix("out")
         step.run(["sh", "-c", "echo early > out"], products=["out", "./out", work / "out"])
         (work / "out").write_text("late")
         step.proves_file(".//out", "last")
-    [_, file] = step.checkpoint.evidence_pack.evidence_list
+    [prefix, _, file] = step.checkpoint.evidence_pack.evidence_list
+    assert "file_prefix_sha256" == prefix.evidence_type
     assert ("last", 4) == (file.description, file.expected["size"])
 
 

@@ -28,6 +28,7 @@ _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "documents": (EvidenceType.JSON_VALUE,),
     "trees": (EvidenceType.DIRECTORY_TREE,),
     "commands": (EvidenceType.COMMAND_EXIT,),
+    "processes": (EvidenceType.PROCESS_EXISTS,),
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
     "repositories": (EvidenceType.GIT_COMMIT, EvidenceType.GIT_CLEAN),
     "responses": (EvidenceType.API_RESPONSE,),
