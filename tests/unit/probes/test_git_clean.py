@@ -299,6 +299,21 @@ def test_what_is_ignored_does_not_count(look, repo):
     assert found(look("git_clean", repo=".")) == CLEAN
 
 
+@pytest.mark.parametrize("inside", ["b", "new"])
+def test_a_repository_inside_hides_nothing(look, repo, inside):
+    """Neither beside tracked files nor in a folder of its own; it is not asked what it thinks of its files."""
+    repository(repo / inside, "x")
+    (repo / "b/c").write_text("z\n")
+    assert found(look("git_clean", repo=".")) == (1, 1, ["b/c", "b/x" if inside == "b" else "new/"])
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".git/objects/info/alternates"])
+def test_what_git_waits_for_is_waited_for_no_longer_than_allowed(look, repo, name):
+    """Git opens a FIFO in place of a file, and would wait for ever."""
+    os.mkfifo(repo / name)
+    assert code(look("git_clean", repo=".", around={"timeout": 0.4})) == "TIMED_OUT"
+
+
 def test_submodules_are_refused_or_left_aside(look, base):
     """They are repositories of their own, and git would go into them with their own settings."""
     repository(base / "inner")
