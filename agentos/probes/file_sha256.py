@@ -5,6 +5,9 @@ Only regular files are opened. A file that did not hold still has no digest: see
 
 from __future__ import annotations
 
+import os
+import stat
+
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.artifact_exists import bare_facts
@@ -21,6 +24,17 @@ class FileSha256:
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look, again if the file moved, and never past the deadline."""
         return looked_at(lambda deadline: _look(evidence.expected["path"], around, deadline), around.timeout)
+
+    def size(self, evidence: Evidence, around: Surroundings) -> int:
+        """How much there is to read: as the claim says, or by a glance."""
+        said: int | None = evidence.expected.get("size")
+        if said is not None:
+            return said
+        try:
+            status = os.stat(os.path.join(around.base_path, evidence.expected["path"]))
+        except (OSError, ValueError):
+            return 0
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _look(path: str, around: Surroundings, deadline: Deadline) -> Observation:

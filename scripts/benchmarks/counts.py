@@ -29,8 +29,31 @@ class Counts:
     hashing_rounds: int
     interpreters: int
     checkpoints_on_disk: int
+    # A tree of so many small files; and so many bytes in each of eight large ones.
+    tree_files: int
+    large_bytes: int
+    items: int
 
 
-FULL = Counts("full", 15, 6.0, 300, (1_000, 10_000, 100_000, 1_000_000), 300, 5.0, 2, (1, 2, 4, 8), 1 << 30, 5, 21, 2_000)
-QUICK = Counts("quick", 5, 0.25, 60, (1_000, 10_000), 100, 0.5, 1, (1, 2, 8), 64 * MEBIBYTE, 3, 5, 200)
-TINY = Counts("tiny", 1, 0.01, 8, (10, 30), 5, 0.1, 1, (1, 2), MEBIBYTE, 1, 1, 20)
+FULL = Counts(
+    "full",
+    15,
+    6.0,
+    300,
+    (1_000, 10_000, 100_000, 1_000_000),
+    300,
+    5.0,
+    2,
+    (1, 2, 4, 8),
+    1 << 30,
+    5,
+    21,
+    2_000,
+    20_000,
+    256 * MEBIBYTE,
+    100,
+)
+QUICK = Counts(
+    "quick", 5, 0.25, 60, (1_000, 10_000), 100, 0.5, 1, (1, 2, 8), 64 * MEBIBYTE, 3, 5, 200, 2_000, 16 * MEBIBYTE, 100
+)
+TINY = Counts("tiny", 1, 0.01, 8, (10, 30), 5, 0.1, 1, (1, 2), MEBIBYTE, 1, 1, 20, 20, MEBIBYTE, 5)

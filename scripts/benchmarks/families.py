@@ -54,6 +54,7 @@ FAMILIES = (
     Family("replay", "The project's own history, with crashes", "benchmarks.replay"),
     Family("processes", "Many writers on one file", "benchmarks.processes"),
     Family("hashing", "Measuring a large file", "benchmarks.hashing"),
+    Family("evidence", "Trees, and many items at once", "benchmarks.evidence"),
     Family("runs", "The run store", "benchmarks.runs"),
     Family("langgraph", "LangGraph's SQLite saver", "benchmarks.langgraph"),
 )

@@ -40,12 +40,12 @@ print(peaks[-1] - peaks[0])
 def rows(bench: Bench) -> Iterator[Row]:
     """Speed, and growth of the peak of memory."""
     with bench.folder("hashing") as folder:
-        large, small = _written(folder / "large.bin", bench.counts.hashed_bytes), _written(folder / "small.bin", MEBIBYTE)
+        large, small = written(folder / "large.bin", bench.counts.hashed_bytes), written(folder / "small.bin", MEBIBYTE)
         yield _speed(bench, folder / "large.bin", large)
         yield _memory(folder, [("small.bin", small), ("large.bin", large)])
 
 
-def _written(path: Path, size: int) -> str:
+def written(path: Path, size: int) -> str:
     """Fill a file without holes, on disk before anything is timed; its digest."""
     block, left = os.urandom(MEBIBYTE), size
     with path.open("wb") as file:
@@ -69,7 +69,7 @@ def _speed(bench: Bench, path: Path, digest: str) -> Row:
         with path.open("rb") as file:
             assert hashlib.file_digest(file, "sha256").hexdigest() == digest
 
-    turns = {"hashlib": _timed(through_hashlib), "agentos": _timed(through_agentos)}
+    turns = {"hashlib": timed(through_hashlib), "agentos": timed(through_agentos)}
     measured = interleaved(turns, bench.counts.hashing_rounds)
     speeds = {name: size / measured.median(name) / 1e9 for name in turns}
     return Row(
@@ -82,7 +82,9 @@ def _speed(bench: Bench, path: Path, digest: str) -> Row:
     )
 
 
-def _timed(work: Callable[[], None]) -> Turn:
+def timed(work: Callable[[], None]) -> Turn:
+    """A turn that does this, and takes its time."""
+
     def take() -> float:
         started = time.perf_counter()
         work()

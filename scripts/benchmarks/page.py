@@ -36,6 +36,9 @@ How to read it:
 
 _DISTURBED = "Others used the disk during this run, so what waits for a sync is worth less than what was counted.\n"
 
+# A run of some time ago knows nothing of families that were added since.
+_LATER = "Added after this run: no figures yet.\n"
+
 
 def write(report: Report, path: Path = PAGE) -> None:
     """Put the report where readers look for it."""
@@ -52,4 +55,6 @@ def rendered(report: Report) -> str:
     parts = [_HEAD, "## Machine and date\n", when + (_DISTURBED if report.was_disturbed else ""), f"{machine}\n"]
     for name, rows in groupby(report.rows, key=lambda row: row.family):
         parts += [f"## {titles.get(name, name)}\n", f"{as_markdown(rows)}\n"]
+    measured = {row.family for row in report.rows}
+    parts += [f"## {title}\n\n{_LATER}" for name, title in titles.items() if name not in measured]
     return "\n".join(parts)

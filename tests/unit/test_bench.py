@@ -68,6 +68,8 @@ class TestProgram:
         assert ("below", 500) == bars["processes", "2 processes: worst wait"]
         assert ("at least", 0.5) == bars["processes", "2 processes: fairness"]
         assert ("at least", 0.95) in bars.values()
+        evidence = [bar for (family, _), bar in bars.items() if family == "evidence"]
+        assert [("at most", 1.5), ("at least", 0.9), ("at least", 0.9), ("at most", 50), ("at most", 50)] == evidence
         assert {"bytes", "lookup", "langgraph", "syscalls"} <= {family for family, _ in bars}
 
     def test_what_a_cycle_asks_of_the_disk_is_exact(self, report):
@@ -250,6 +252,16 @@ class TestPage:
         report = Report({}, (70.0, 400.0), "2026-01-02", "full", 300.0, ())
         assert report.was_disturbed
         assert "Others used the disk" in page.rendered(report)
+
+    def test_what_was_added_after_a_run_has_no_figures_yet(self):
+        """The page says so, and does not pass over it."""
+        from benchmarks import page
+        from benchmarks.results import Report, Row
+
+        row = Row("x", "raw", 1.0, family="cycle")
+        text = page.rendered(Report({}, (70.0, 70.0), "2026-01-02", "full", 300.0, (row,)))
+        assert "## The run store\n\nAdded after this run: no figures yet.\n" in text
+        assert "## A step cycle\n\nAdded" not in text
 
     def test_the_page_in_the_docs_is_a_whole_table_without_names(self):
         """Written by the program: every family has its table, and nothing tells whose machine it was."""
