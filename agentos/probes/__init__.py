@@ -36,6 +36,7 @@ _CLASSES: dict[str, str] = {
     EvidenceType.NETWORK_REACHABLE: "NetworkReachable",
     EvidenceType.PORT_LISTENING: "PortListening",
     EvidenceType.API_RESPONSE: "ApiResponse",
+    EvidenceType.CONTAINER_RUNNING: "ContainerRunning",
 }
 
 

@@ -54,9 +54,20 @@ def connect(plug: socket.socket, where: tuple[str, int] | str, deadline: Deadlin
     """
     wait_at_most(plug, deadline)
     plug.connect(where)
-    # A port of this machine that nobody listens on can be given to the socket that asks for it, which then meets itself.
-    if plug.family != socket.AF_UNIX and plug.getsockname() == plug.getpeername():
+    if plug.family != socket.AF_UNIX and is_itself(plug):
         raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens")
+
+
+def is_itself(plug: socket.socket) -> bool:
+    """Whether nobody else is at the other end.
+
+    A port of this machine that nobody listens on can be given to the very socket that asks for it.
+    """
+    try:
+        return bool(plug.getsockname() == plug.getpeername())
+    except OSError:
+        # The other side is gone already: it was another one.
+        return False
 
 
 def family_of(address: str) -> socket.AddressFamily:

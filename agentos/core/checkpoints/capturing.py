@@ -95,6 +95,11 @@ class Captures:
         return _captured("process", os.getpid() if pid is None else pid, description, base_path=None)
 
     @classmethod
+    def capture_container(cls, name: str, *, runtime: str = "docker", description: str = "") -> Evidence:
+        """Look up the container of this name and claim that this very run of it goes on: its id, image and start."""
+        return _captured("running_container", name, runtime, description, base_path=None)
+
+    @classmethod
     def capture_command(
         cls,
         argv: Sequence[str],

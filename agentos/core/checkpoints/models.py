@@ -45,6 +45,7 @@ class EvidenceType(StrEnum):
     NETWORK_REACHABLE = "network_reachable"
     PORT_LISTENING = "port_listening"
     API_RESPONSE = "api_response"
+    CONTAINER_RUNNING = "container_running"
 
 
 class VerificationStatus(StrEnum):

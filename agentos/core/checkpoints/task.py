@@ -183,6 +183,14 @@ class StepBlock:
         """
         self._claims.append(_checked(wanted.json_value(path, pointer, description)))
 
+    def proves_container(self, name: str, *, runtime: str = "docker", description: str = "") -> None:
+        """Claim the very run of a container that goes on when the block ends: its id, image and start.
+
+        Raises:
+            EvidenceDefinitionError: no container can have this name.
+        """
+        self._claims.append(wanted.running_container(name, runtime, description))
+
     def proves_absent(self, path: str | Path, description: str = "") -> None:
         """Claim that nothing is at this path when the block ends, and that nothing comes back there.
 

@@ -156,6 +156,18 @@ def process(pid: int, description: str = "") -> Wanted:
     return Wanted(Evidence(EvidenceType.PROCESS_EXISTS, description or f"process {pid}", {"pid": pid}))
 
 
+def running_container(name: str, runtime: str = "docker", description: str = "") -> Wanted:
+    """The very run of a container: its id, image and start; that it runs at all, if it does not.
+
+    Raises:
+        EvidenceDefinitionError: no container can have this name.
+    """
+    about = description or f"container {shown(name, 80)}"
+    claim = Evidence(EvidenceType.CONTAINER_RUNNING, about, {"name": name}, {"runtime": runtime})
+    kind_of(claim).refuse_malformed(claim)
+    return Wanted(claim, claim)
+
+
 def path_text(path: object) -> str:
     """The path as it is kept in a claim."""
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None

@@ -168,3 +168,49 @@ def test_one_url_is_one_subject_however_it_is_spelled():
     assert {"url:https://x.test/"} == {subject(url) for url in same}
     assert "url:http://[::1]:8080/a?b" == subject("http://[0:0::1]:8080/a?b")
     assert "url:http://x.test/?b" == subject("http://x.test?b")
+
+
+# container_running
+
+BAD_CONTAINER: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {}, "either 'id' or 'name'"),
+    ({"id": "a" * 64, "name": "web"}, {}, "either 'id' or 'name'"),
+    ({"id": "a" * 11}, {}, "12 to 64 hexadecimal digits"),
+    ({"id": "A" * 64}, {}, "12 to 64 hexadecimal digits"),
+    ({"id": 7}, {}, "12 to 64 hexadecimal digits"),
+    ({"name": ""}, {}, "the name of a container"),
+    ({"name": "../../images"}, {}, "the name of a container"),
+    ({"name": "web?all=1"}, {}, "the name of a container"),
+    ({"name": "web\r\nX: y"}, {}, "the name of a container"),
+    ({"name": "web/exec"}, {}, "the name of a container"),
+    ({"name": "web", "image_digest": "latest"}, {}, "sha256: and 64"),
+    ({"name": "web", "health": "good"}, {}, "one of: healthy"),
+    ({"name": "web", "started_at": 7}, {}, "as the engine writes it"),
+    ({"name": "web", "image": "x"}, {}, "unknown key"),
+    ({"name": "web"}, {"runtime": "lxc"}, "one of: docker, podman"),
+    ({"name": "web"}, {"socket": "/var/run/docker.sock"}, "not for evidence to choose"),
+    ({"name": "web"}, {"success_threshold": 11}, "from 1 to 10"),
+    ({"name": "web"}, {"success_threshold": 3, "interval": 5}, "fit 10 s"),
+    ({"name": "web"}, {"success_threshold": 3, "timeout": 2}, "fit 2 s"),
+    ({"name": "web"}, {"interval": -1}, "seconds between samples"),
+    ({"name": "web"}, {"interval": float("nan")}, "nan is not allowed"),
+]
+
+
+@pytest.mark.parametrize(("expected", "metadata", "said"), BAD_CONTAINER)
+def test_a_container_that_could_never_be_checked_is_refused(expected, metadata, said):
+    """By name, before an engine is asked: what would be part of the question may not end it."""
+    claim = Evidence("container_running", "a container", expected, metadata)
+    assert not EvidenceVerifier().verify_evidence(claim)
+    assert "INVALID_DEFINITION" == claim.result.code
+    assert said in f"{claim.result.message} {claim.result.hint}"
+
+
+def test_a_container_is_a_subject_by_its_engine():
+    """Two engines of one machine know nothing of each other's names."""
+
+    def subject(**metadata: Any) -> str:
+        claim = Evidence("container_running", "a container", {"name": "web"}, metadata)
+        return kind_of(claim).subject(claim, "/base")
+
+    assert ["container:docker/web", "container:podman/web"] == [subject(), subject(runtime="podman")]

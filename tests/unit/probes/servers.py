@@ -61,10 +61,10 @@ def keeps_silent(plug: socket.socket) -> None:
 
 
 @contextmanager
-def full() -> Iterator[int]:
+def full(host: str = "127.0.0.1") -> Iterator[int]:
     """A port whose queue is full: whoever connects now gets no answer at all, as from behind a firewall."""
     with socket.socket() as server, contextlib.ExitStack() as waiting:
-        server.bind(("127.0.0.1", 0))
+        server.bind((host, 0))
         server.listen(0)
         port = server.getsockname()[1]
         for _ in range(4):

@@ -170,6 +170,41 @@ def test_a_look_that_is_called_off_ends_at_once_and_says_nothing():
     assert "CALLED_OFF" == found.code
 
 
+def test_a_slow_name_is_not_taken_for_a_closed_door():
+    """What was left no time to answer has not been silent: nobody is said to be down because the question came late."""
+
+    def slow(name: str, family: int) -> Sequence[str]:
+        time.sleep(0.3)
+        return ["127.0.0.1"]
+
+    with full() as port:
+        claim = Evidence("network_reachable", "a service", {"host": "slow.test", "port": port, "reachable": False}, LOCAL)
+        found = NetworkReachable(slow).observe(claim, Surroundings("/", timeout=0.4))
+        assert "TIMED_OUT" == found.code
+        assert ["timed out"] == NetworkReachable(slow).observe(claim, Surroundings("/", timeout=1)).facts["samples"]
+
+
+def test_samples_that_there_is_no_time_for_say_nothing():
+    """Fewer than were asked for are no answer."""
+    with serving(keeps_silent) as port:
+        assert "TIMED_OUT" == seen(port, timeout=0.04, success_threshold=3).code
+
+
+def test_a_silent_address_takes_no_time_from_the_others():
+    """All are tried at once: thirty that are silent, and one far down the list that answers."""
+
+    def many(name: str, family: int) -> Sequence[str]:
+        return [*(f"127.0.1.{number}" for number in range(30)), "127.0.0.1"]
+
+    with full(host="") as silent:
+        claim = Evidence("network_reachable", "a service", {"host": "many.test", "port": silent}, LOCAL)
+        found = NetworkReachable(many).observe(claim, Surroundings("/", timeout=0.3))
+        assert (["timed out"], 31) == (found.facts["samples"], len(found.facts["addresses"]))
+    with serving(keeps_silent) as port:
+        claim = Evidence("network_reachable", "a service", {"host": "many.test", "port": port}, LOCAL)
+        assert ["connected"] == NetworkReachable(many).observe(claim, Surroundings("/", timeout=1)).facts["samples"]
+
+
 def test_private_addresses_must_be_meant():
     """Evidence is written by agents: without a word it finds out nothing about the network it runs in."""
     with serving(keeps_silent) as port:

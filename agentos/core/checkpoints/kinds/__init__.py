@@ -32,6 +32,7 @@ _FILES: dict[str, tuple[EvidenceType, ...]] = {
     "rows": (EvidenceType.DB_ROW, EvidenceType.DB_ROW_ABSENT, EvidenceType.DB_ROW_COUNT),
     "repositories": (EvidenceType.GIT_COMMIT, EvidenceType.GIT_CLEAN),
     "responses": (EvidenceType.API_RESPONSE,),
+    "containers": (EvidenceType.CONTAINER_RUNNING,),
     "services": (EvidenceType.NETWORK_REACHABLE, EvidenceType.PORT_LISTENING),
 }
 _WHERE = {each: file for file, types in _FILES.items() for each in types}
