@@ -41,11 +41,11 @@ class Database:
     Args:
         path: absolute path of the file; it is created with its folder if it is not there.
         prepare: runs on every new connection, before anything else: migrations and checks.
-        check: runs inside every write transaction; raises if this code must not write any more.
+        check: runs inside every write transaction; raises if this code must not write any more. None if each work does.
         lock_timeout: seconds to wait for the write lock before giving up with a sentence.
     """
 
-    def __init__(self, path: str, prepare: Work[None], check: Work[None], lock_timeout: float) -> None:
+    def __init__(self, path: str, prepare: Work[None], check: Work[None] | None, lock_timeout: float) -> None:
         self.path = path
         self._prepare = prepare
         self._check = check
@@ -86,15 +86,22 @@ class Database:
             OutcomeUnknownError: the disk failed during the commit.
             StoreReplacedError: the file is not the one that was opened any more.
         """
-        with self._exclusively():
+        # Every save takes this way, after a sync that left the caches of the processor cold: what it calls, it pays for.
+        if not self._lock.acquire(timeout=self._lock_timeout):
+            raise self._in_use()
+        try:
+            if self._closed:
+                raise _closed()
             connection = self._connection or self._open()
             try:
-                self._settle_first(connection)
+                if self._unsettled:
+                    self._settle_first(connection)
                 level = _FULL if synced or self._unsynced >= _MOST_UNSYNCED else _NORMAL
                 if level != self._synchronous:
                     self._set_synchronous(connection, level)
                 self._begin_immediate(connection)
-                self._check(connection)
+                if self._check is not None:
+                    self._check(connection)
                 result = work(connection)
                 self._commit(connection)
             except failures.RAISED as error:
@@ -105,6 +112,8 @@ class Database:
                 self._rollback(connection)
                 raise
             return result
+        finally:
+            self._lock.release()
 
     def settle(self) -> None:
         """Make everything that can be read now durable, by a synced write. Reading alone does not prove that."""
@@ -156,14 +165,17 @@ class Database:
 
     def _exclusively(self, *, even_closed: bool = False) -> _Held:
         if not self._lock.acquire(timeout=self._lock_timeout):
-            raise StoreBusyError(
-                f"{shown(self.path)}: another thread of this process has used the registry for {self._lock_timeout:g} s",
-                hint="give each thread its own manager, or raise lock_timeout",
-            )
+            raise self._in_use()
         if self._closed and not even_closed:
             self._lock.release()
-            raise ManagerClosedError("this manager is closed", hint="make a new CheckpointManager")
+            raise _closed()
         return _Held(self._lock.release)
+
+    def _in_use(self) -> StoreBusyError:
+        return StoreBusyError(
+            f"{shown(self.path)}: another thread of this process has used the registry for {self._lock_timeout:g} s",
+            hint="give each thread its own manager, or raise lock_timeout",
+        )
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -267,7 +279,8 @@ class Database:
     def _settle(self, connection: sqlite3.Connection) -> None:
         self._set_synchronous(connection, _FULL)
         self._begin_immediate(connection)
-        self._check(connection)
+        if self._check is not None:
+            self._check(connection)
         if connection.execute("update settlement set settled = settled + 1").rowcount != 1:
             # A transaction that changes nothing syncs nothing.
             raise failures.nothing_to_settle(self.path)
@@ -338,6 +351,10 @@ class _Held:
 
     def __exit__(self, *_: object) -> None:
         self._release()
+
+
+def _closed() -> ManagerClosedError:
+    return ManagerClosedError("this manager is closed", hint="make a new CheckpointManager")
 
 
 def _in_read_transaction(connection: sqlite3.Connection, work: Work[T]) -> T:

@@ -7,31 +7,34 @@ run's count. Runs inside a transaction that somebody else opened.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentos._text import shown
-from agentos.core.checkpoints.sealing import seal, sha256
+from agentos.core.checkpoints.sealing import seal
 from agentos.errors import StoreCorruptError
 from agentos.store.named_sql import load_queries
 from agentos.store.runs.contract import CheckpointInfo, Infos, Names
-from agentos.store.runs.times import moment, now
+from agentos.store.runs.times import moment
 from agentos.store.schema import refuse_newer
 
 COMPONENT = "runs"
 SQL = load_queries(Path(__file__).with_name("queries.sql"))
 
 # The run's own row, among its nodes.
-_OWN = ""
-# What a save runs.
-_BEFORE_SAVE, _REPLACE_DATA = SQL["before_save"], SQL["replace_data"]
-_INSERT_DATA, _PUT_ROWS = SQL["insert_data"], SQL["put_rows"]
+OWN = ""
+# The digest of a row of `run_nodes`: over its run, node, sequence, size and time. Half of it is the row's seal: that lets no
+# accident through, and the shorter the rows are, the seldomer a save has one more page to write.
+row_digest = partial(seal, "run-node/1")
+SEAL = slice(16)
 
 
 class Row(NamedTuple):
-    """One row of `run_nodes` whose seal fits."""
+    """One row of `run_nodes` whose seal fits, and the whole digest that it is the beginning of."""
 
     run_id: str
     node_id: str
@@ -41,29 +44,8 @@ class Row(NamedTuple):
     digest: bytes
 
 
-def save(connection: sqlite3.Connection, run_id: str, items: Iterable[tuple[str, bytes, bytes]], known: int) -> None:
-    """Store nodes, each with its bytes and their digest, under the next numbers of the run."""
-    execute = connection.execute
-    for node_id, data, digest in items:
-        schema, sequence, nodes, *own, data_id = execute(_BEFORE_SAVE, (run_id, node_id)).fetchone()
-        if schema != known:
-            _refuse_newer(schema, known)
-        if sequence is None:
-            sequence = nodes = 0
-            Tables(connection).enter(run_id)
-        elif own[2] != _sealed(run_id, _OWN, sequence, nodes, own[0], own[1]):
-            raise _damaged(run_id)
-        if data_id is None or not execute(_REPLACE_DATA, (data, data_id, run_id, node_id)).rowcount:
-            nodes += data_id is None
-            data_id = execute(_INSERT_DATA, (run_id, node_id, data)).lastrowid
-        sequence, size, at = sequence + 1, len(data), now()
-        own_seal = _sealed(run_id, _OWN, sequence, nodes, at, b"")
-        node_seal = _sealed(run_id, node_id, sequence, size, at, digest)
-        execute(_PUT_ROWS, (run_id, sequence, nodes, at, own_seal, node_id, size, data_id, digest, node_seal))
-
-
 class Tables:
-    """What else the store asks of them."""
+    """What a store asks of them; saving is in saving.py."""
 
     __slots__ = ("_execute", "close")
 
@@ -76,7 +58,7 @@ class Tables:
 
     def refuse_newer_schema(self, known: int) -> None:
         """Raise if this code must not write any more."""
-        _refuse_newer(self._execute(SQL["schema"]).fetchone()[0], known)
+        refuse_other_schema(self._execute(SQL["schema"]).fetchone()[0], known)
 
     def enter(self, run_id: str) -> None:
         """Begin a run."""
@@ -91,9 +73,7 @@ class Tables:
             return None
         row = _checked(found[:-1])
         held = self._execute(SQL["data"], (found[-1], run_id, node_id)).fetchone()
-        if held is None or type(held[0]) is not bytes or len(held[0]) != row.size or sha256(held[0]) != row.digest:
-            raise _damaged(run_id, node_id)
-        return held[0]
+        return _bytes_of(row, *held or (None, None))
 
     def list(self, run_id: str) -> Infos:
         """The nodes of a run in order of their numbers; no page with bytes is read."""
@@ -101,13 +81,13 @@ class Tables:
         expected = -1
         for found in self._execute(SQL["rows_of_run"], (run_id,)):
             row = _checked(found)
-            if row.node_id == _OWN:
+            if row.node_id == OWN:
                 expected = row.size
             else:
                 infos.append(CheckpointInfo(run_id, row.node_id, row.sequence, moment(row.saved_at), row.size))
         if expected != len(infos):
             if expected >= 0 or infos:
-                raise _damaged(run_id)
+                raise damaged(run_id)
             self._prove_no_run(run_id)
         infos.sort(key=lambda info: info.sequence)
         return infos
@@ -118,12 +98,12 @@ class Tables:
         count = 0
         for run_id, stored, *own in self._execute(SQL["runs"]):
             if type(run_id) is not str or stored != seal("run/1", (run_id,)):
-                raise _damaged(run_id)
+                raise damaged(run_id)
             if _checked(own).size:
                 names.append(run_id)
             count += 1
         if self._execute(SQL["count_of_runs"]).fetchone()[0] != count:
-            raise _damaged("(one that is not in the list of runs)")
+            raise damaged("(one that is not in the list of runs)")
         return names
 
     def delete(self, run_id: str, node_id: str) -> bool:
@@ -131,14 +111,14 @@ class Tables:
         found = self._execute(SQL["row"], (run_id, node_id)).fetchone()
         if found is None:
             return False
-        own = self._execute(SQL["row"], (run_id, _OWN)).fetchone()
+        own = self._execute(SQL["row"], (run_id, OWN)).fetchone()
         if own is None:
-            raise _damaged(run_id)
+            raise damaged(run_id)
         row = _checked(own[:-1])
         self._execute(SQL["delete_data"], (found[-1], run_id, node_id))
         self._execute(SQL["delete_row"], (run_id, node_id))
         kept = row._replace(size=row.size - 1)
-        self._execute(SQL["update_own"], (kept.size, _sealed(*kept), run_id))
+        self._execute(SQL["update_own"], (kept.size, row_digest(kept[:-1])[SEAL], run_id))
         return True
 
     def delete_run(self, run_id: str) -> bool:
@@ -148,7 +128,7 @@ class Tables:
         return bool(self._execute(SQL["delete_run"], (run_id,)).rowcount)
 
     def _prove_absent(self, run_id: str, node_id: str) -> None:
-        own = self._execute(SQL["row"], (run_id, _OWN)).fetchone()
+        own = self._execute(SQL["row"], (run_id, OWN)).fetchone()
         if own is None:
             self._prove_no_run(run_id)
             return
@@ -157,7 +137,7 @@ class Tables:
         after = self._execute(SQL["row_after"], (run_id, node_id)).fetchone()
         # There is always a row before a node's: the run's own, if no other.
         if before is None or self._execute(SQL["count_of_run"], (run_id,)).fetchone()[0] != nodes + 1:
-            raise _damaged(run_id)
+            raise damaged(run_id)
         for neighbour in (before, after):
             if neighbour is not None:
                 _checked(neighbour)
@@ -166,33 +146,41 @@ class Tables:
         """Neither table knows the run."""
         known = self._execute(SQL["run"], (run_id,)).fetchone() is not None
         if known or self._execute(SQL["count_of_run"], (run_id,)).fetchone()[0]:
-            raise _damaged(run_id)
+            raise damaged(run_id)
 
 
-def _refuse_newer(found: int | None, known: int) -> None:
+def refuse_other_schema(found: int | None, known: int) -> None:
+    """Raise if the run store's number in the file is not one that this code may write to."""
     if found is None:
         raise StoreCorruptError("schema_version: the run store is no longer entered there; nothing was stored")
     refuse_newer(COMPONENT, found, known)
 
 
-def _sealed(run_id: str, node_id: str, sequence: int, size: int, saved_at: int, digest: bytes) -> bytes:
-    return seal("run-node/1", (run_id, node_id, sequence, size, saved_at, digest))
+def _bytes_of(row: Row, data: Any, stored: Any) -> bytes:
+    """The bytes, if they were saved with this row."""
+    if type(data) is bytes and len(data) == row.size:
+        hashed = hashlib.sha256(data)
+        hashed.update(row.digest)
+        if hashed.digest() == stored:
+            return data
+    raise damaged(row.run_id, row.node_id)
 
 
 def _checked(columns: Sequence[Any]) -> Row:
     """The row, if its seal is the one that belongs to it. A damaged row can hold a value of any type."""
     *fields, stored = columns
     try:
-        good = stored == _sealed(*fields)
+        digest = row_digest(fields)
     except TypeError:
-        good = False
-    if not good:
-        raise _damaged(*fields[:2])
-    return Row(*fields)
+        raise damaged(*fields[:2]) from None
+    if digest[SEAL] != stored:
+        raise damaged(*fields[:2])
+    return Row._make((*fields, digest))
 
 
-def _damaged(run_id: Any, node_id: Any = _OWN) -> StoreCorruptError:
-    node = f", node {shown(node_id, 80)}" if node_id != _OWN else ""
+def damaged(run_id: Any, node_id: Any = OWN) -> StoreCorruptError:
+    """What a row, or the lack of one, that cannot be right is refused with."""
+    node = f", node {shown(node_id, 80)}" if node_id != OWN else ""
     return StoreCorruptError(
         f"run {shown(run_id, 80)}{node}: the store is damaged; what is stored is not what was saved",
         hint="nothing was served from it; restore a backup, or delete() it and save it again",

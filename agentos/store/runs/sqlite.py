@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from agentos.core.checkpoints.sealing import sha256
 from agentos.core.checkpoints.verifier import absolute
 from agentos.errors import InvalidInputError, ManagerClosedError, OutcomeUnknownError
 from agentos.store.database import Database
 from agentos.store.durability import durability_named
-from agentos.store.runs import rows
 from agentos.store.runs.contract import Data, Infos, Names
 from agentos.store.runs.inputs import (
     LOCK_TIMEOUT,
@@ -30,6 +29,7 @@ from agentos.store.runs.inputs import (
     not_found,
 )
 from agentos.store.runs.rows import COMPONENT, Tables
+from agentos.store.runs.saving import Saver, hashed
 from agentos.store.runs.twins import AsyncTwins
 from agentos.store.schema import load, migrate
 
@@ -47,9 +47,11 @@ class SQLiteStore(AsyncTwins):
     def __init__(self, path: str | Path, *, durability: str = "full", lock_timeout: float = LOCK_TIMEOUT) -> None:
         self._migrations = load(COMPONENT)
         self._known = self._migrations[-1].number
+        self._saver = Saver(self._known)
         self._synced = durability_named(durability).syncs_commit
         self._lock_timeout = checked_timeout(lock_timeout)
-        self._database = Database(_checked_path(path), self._migrate, _checked_by_each_work, self._lock_timeout)
+        # The schema's number is checked together with what a save asks anyway: a statement of its own would cost more.
+        self._database = Database(_checked_path(path), self._migrate, None, self._lock_timeout)
         # Whether a call ended without an answer; what a read shows then may not be on disk yet.
         self._unsure = False
         # Trouble shows here and not at three o'clock.
@@ -61,17 +63,16 @@ class SQLiteStore(AsyncTwins):
         return self._database.path
 
     def save(self, run_id: str, node_id: str, data: Data) -> None:
-        run, node, copy = checked_run(run_id), checked_node(node_id), checked_data(data)
-        digested = ((node, copy, sha256(copy)),)
-        self._write(lambda connection: rows.save(connection, run, digested, self._known))
+        run, item = checked_run(run_id), hashed(checked_node(node_id), checked_data(data))
+        self._write(partial(self._saver.save, run, item))
 
     def save_many(self, run_id: str, items: Iterable[tuple[str, Data]]) -> None:
         run, checked = checked_run(run_id), checked_items(items)
-        digested = [(node, copy, sha256(copy)) for node, copy in checked]
-        if not digested:
+        if not checked:
             self._read(lambda _: None)
             return
-        self._write(lambda connection: rows.save(connection, run, digested, self._known))
+        hashed_items = [hashed(node, copy) for node, copy in checked]
+        self._write(partial(self._saver.save_many, run, hashed_items))
 
     def load(self, run_id: str, node_id: str) -> bytes:
         run, node = checked_run(run_id), checked_node(node_id)
@@ -137,10 +138,6 @@ def _run(work: Callable[[Tables], T], connection: sqlite3.Connection) -> T:
         return work(tables)
     finally:
         tables.close()
-
-
-def _checked_by_each_work(_: sqlite3.Connection) -> None:
-    """The schema's number is read together with what a save needs anyway: a statement of its own would cost more."""
 
 
 def _checked_path(path: str | Path) -> str:

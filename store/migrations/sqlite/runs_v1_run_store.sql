@@ -19,17 +19,19 @@ create table run_nodes (
     saved_at integer not null,
     -- The row of run_data that holds the bytes; 0 in the run's own row.
     data_id  integer not null,
-    -- SHA-256 of the bytes, empty in the run's own row; and one over run, node, sequence, size, time and that digest, so that
-    -- a list can check a row without its bytes.
-    digest   blob not null,
+    -- The first 16 bytes of a SHA-256 over run, node, sequence, size and time, so that a list can check a row without its bytes.
     seal     blob not null,
     primary key (run_id, node_id)
 ) without rowid;
 
--- The bytes stand apart, so that a list reads none of their pages. Each row says whose it is.
+-- The bytes stand apart, so that a list reads none of their pages. Each row says whose it is. The digest of the bytes stands
+-- here too, on a page that a save makes anew anyway: the smaller the rows above, the fewer pages a save has to write.
 create table run_data (
     data_id integer primary key,
     run_id  text not null,
     node_id text not null,
+    -- SHA-256 over the bytes and then that whole digest of the node's row, so that they are the bytes of this row and of no
+    -- earlier one.
+    seal    blob not null,
     data    blob not null
 );

@@ -21,6 +21,7 @@ from agentos.errors import (
 )
 from agentos.store import SQLiteStore, ensure_migrations
 from agentos.store.runs.rows import SQL
+from agentos.store.runs.saving import MOST_RUNS
 from tests.support import environment, execute, exists
 
 WRITE_BESIDE = """
@@ -210,10 +211,64 @@ def test_a_list_takes_at_most_600_bytes_an_entry(store, count):
     assert peak / nodes <= 600
 
 
+# What a store remembers of a run's own row, and what happened to that row since.
+BEHIND_ITS_BACK = {
+    "another store saved": (lambda other: other.save("run", "other", b"o"), {"a": 1, "other": 2, "b": 3}),
+    "another store overwrote": (lambda other: other.save("run", "a", b"o"), {"a": 2, "b": 3}),
+    "another store saved the same node": (lambda other: other.save("run", "b", b"o"), {"a": 1, "b": 3}),
+    "another store deleted": (lambda other: other.delete("run", "a"), {"b": 2}),
+    "another store deleted the run": (lambda other: other.delete_run("run"), {"b": 1}),
+}
+
+
+@pytest.mark.parametrize("happened", BEHIND_ITS_BACK.values(), ids=BEHIND_ITS_BACK)
+def test_what_another_did_to_a_run_since_is_seen_by_the_next_save(path, store, happened):
+    """The number it draws follows the last one that anybody drew, and nothing that was stored is missed."""
+    call, expected = happened
+    store.save("run", "a", b"a")
+    with SQLiteStore(path) as other:
+        call(other)
+    store.save("run", "b", b"b")
+    assert (expected, b"b") == ({info.node_id: info.sequence for info in store.list("run")}, store.load("run", "b"))
+
+
+def test_a_save_that_was_rolled_back_draws_no_number(path, store):
+    """Neither in the file nor in what the store remembers of the run."""
+    store.save("run", "a", b"a")
+    execute(path, "create trigger no before insert on run_nodes when new.node_id = 'bad' begin select raise(abort, 'no'); end")
+    for call in (
+        lambda: store.save("run", "bad", b"x"),
+        lambda: store.save_many("run", [("good", b"x"), ("a", b"x"), ("bad", b"x")]),
+    ):
+        with pytest.raises(StoreCorruptError):
+            call()
+    store.save("run", "b", b"b")
+    assert {"a": 1, "b": 2} == {info.node_id: info.sequence for info in store.list("run")}
+    assert b"a" == store.load("run", "a")
+
+
+def test_a_node_is_saved_again_in_one_call(store):
+    """The later one stays, under a number of its own."""
+    store.save("run", "a", b"0")
+    store.save_many("run", [("b", b"1"), ("b", b"2"), ("a", b"3")])
+    assert [("b", 3), ("a", 4)] == [(info.node_id, info.sequence) for info in store.list("run")]
+    assert (b"2", b"3") == (store.load("run", "b"), store.load("run", "a"))
+
+
+def test_no_more_than_so_many_runs_are_remembered(path):
+    """A process that goes from run to run for years does not grow by that."""
+    with SQLiteStore(path, durability="relaxed") as store:
+        for number in range(MOST_RUNS + 10):
+            store.save(f"run {number}", "node", b"x")
+        assert len(store._saver._owns) <= MOST_RUNS
+        store.save("run 0", "another", b"x")
+        assert [1, 2] == [info.sequence for info in store.list("run 0")]
+
+
 @pytest.mark.parametrize("name", [name for name in SQL if name not in ("runs", "count_of_runs")])
 def test_every_statement_finds_its_rows_by_a_key(store, name):
     """None of them walks through a table, however many rows it has."""
-    values = {"before_save": 2, "put_rows": 10}.get(name, SQL[name].count("?"))
+    values = {"draw_for_new": 8, "before_save": 2, "put_rows": 9}.get(name, SQL[name].count("?"))
     values = 1 if name == "delete_data_of_run" else values
     plan = store._database._open().execute(f"explain query plan {SQL[name]}", ("",) * values).fetchall()
     tables = {"own", "node", "runs", "run_nodes", "run_data", "schema_version"}

@@ -24,8 +24,9 @@ DAMAGE = {
     "a sequence number": "update run_nodes set sequence = 7 where node_id = 'b'",
     "a size": "update run_nodes set size = size + 1 where node_id = 'b'",
     "a time": "update run_nodes set saved_at = saved_at + 1 where node_id = 'b'",
-    "a digest": "update run_nodes set digest = zeroblob(32) where node_id = 'b'",
-    "a seal": "update run_nodes set seal = zeroblob(32) where node_id = 'b'",
+    "a seal": "update run_nodes set seal = zeroblob(16) where node_id = 'b'",
+    "the seal of the bytes": "update run_data set seal = zeroblob(32) where node_id = 'b'",
+    "bytes of another time": "update run_data set seal = (select seal from run_data where node_id = 'a') where node_id = 'b'",
     "another type": "update run_nodes set sequence = 'x' where node_id = 'b'",
     "a node's name": "update run_nodes set node_id = 'bb' where node_id = 'b'",
     "a node's run": "update run_nodes set run_id = 'ruN' where node_id = 'b'",
@@ -72,7 +73,7 @@ def test_a_run_that_is_missing_from_the_list_of_runs_is_noticed(path, store):
 def test_a_damaged_node_can_be_saved_again_and_deleted(path, store):
     """Both replace what is damaged, and need not understand it."""
     store.save_many("run", [("a", b"1"), ("b", b"2"), ("c", b"3")])
-    execute(path, "update run_nodes set seal = zeroblob(32) where node_id in ('a', 'b')")
+    execute(path, "update run_nodes set seal = zeroblob(16) where node_id in ('a', 'b')")
     execute(path, "update run_nodes set data_id = 3 where node_id = 'a'")
     store.save("run", "a", b"new")
     store.delete("run", "b")
@@ -83,7 +84,7 @@ def test_a_damaged_node_can_be_saved_again_and_deleted(path, store):
 def test_a_refusal_that_is_kept_does_not_keep_the_store_in_the_past(path, store):
     """Whoever holds on to the error holds on to nothing of the database."""
     store.save_many("run", [(f"node {number}", b"x") for number in range(200)])
-    execute(path, "update run_nodes set seal = zeroblob(32) where node_id = 'node 50'")
+    execute(path, "update run_nodes set seal = zeroblob(16) where node_id = 'node 50'")
     with pytest.raises(StoreCorruptError) as kept:
         store.list("run")
     with SQLiteStore(path) as other:
