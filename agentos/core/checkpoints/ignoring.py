@@ -106,7 +106,8 @@ _Expression = tuple[bool, re.Pattern[str], bool]
 
 
 def _read(line: str, *, strict: bool) -> _Expression | None:
-    _refuse_endless(line)
+    if not line.startswith("#"):
+        _refuse_endless(line)
     with importing:
         from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # noqa: PLC0415 - few trees leave something out
     try:

@@ -79,7 +79,7 @@ def test_a_gitignore_file_may_hold_remarks_and_marks():
     """Empty lines, remarks, a byte order mark and line ends of other systems say nothing."""
     lines = gitignore_lines(b"\xef\xbb\xbf*.o\r\n\r\n# remark\r\n")
     assert lines.word("a.o", folder=False)
-    assert not gitignore_lines(b"# nothing\n\n")
+    assert not gitignore_lines(b"# nothing\n\n#*** a * b * c ***\n")
 
 
 @pytest.mark.parametrize("line", ["!", "a\\", "\\"])

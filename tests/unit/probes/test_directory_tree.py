@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import IO, Any
 import pytest
 
 from agentos import _descriptors as descriptors
+from agentos.core.checkpoints.ignoring import is_left_out
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen, Surroundings, Unseen
 from agentos.core.checkpoints.packing import decoded
@@ -303,6 +305,22 @@ def test_a_deadline_ends_the_walk(look: Look, tree: Path):
     assert "TIMED_OUT" == reason(look, around={"timeout": 0.0001}).code
     (tree / "large").write_bytes(bytes(8 * MIB))
     assert "TIMED_OUT" == reason(look, around={"timeout": 0.0001}).code
+
+
+def test_a_deadline_ends_the_matching_of_names(look: Look, tree: Path, monkeypatch):
+    """Whoever writes a tree may also write its rules, and could keep a look for hours."""
+    real, asked = is_left_out, []
+
+    def slowly(*arguments: Any, **options: Any) -> bool:
+        asked.append(arguments)
+        time.sleep(0.005)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(tree_walk, "is_left_out", slowly)
+    for number in range(300):
+        (tree / f"{number}").write_bytes(b"")
+    assert "TIMED_OUT" == reason(look, exclude=["x"], around={"timeout": 0.2}).code
+    assert 300 > len(asked)
 
 
 # Attacks while it is read.
