@@ -19,6 +19,7 @@ from agentos._fork import importing
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.cannot_see import CannotSee, Deadline, looked_at, timed_out, unreadable
+from agentos.probes.six_only import six_only
 
 _MOST_LISTENERS = 32
 _LINES_PER_CHECK = 4096
@@ -29,7 +30,7 @@ _NAMING = 1.0
 
 
 class PortListening:
-    """Facts: `listeners`, each with its `address`, and with `uid` and `process` where they are known.
+    """Facts: `listeners`, each with its `address`, and with `uid`, `process` and `six_only` where they are known.
 
     Args:
         proc: where the system describes itself.
@@ -57,6 +58,10 @@ def _from_proc(proc: str, proto: str, port: int, deadline: Deadline) -> list[dic
             found[inode] = {"address": address, "uid": uid}
             if len(found) == _MOST_LISTENERS:
                 break
+    if any(each["address"] == "::" for each in found.values()):
+        for inode, only in six_only(proto, port, deadline).items():
+            if inode in found:
+                found[inode]["six_only"] = only
     for inode, name in _owners(proc, set(found), min(deadline.at, time.monotonic() + _NAMING)):
         found[inode]["process"] = name
     return list(found.values())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.kinds import kind_of, urls
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
@@ -20,6 +23,10 @@ BAD_ENDPOINT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"host": "fe80::1%eth0"}, {}, "host's name"),
     ({"host": "b\u00fccher.test"}, {}, "host's name"),
     ({"host": "a b"}, {}, "host's name"),
+    ({"host": "a..b"}, {}, "host's name"),
+    ({"host": "a.."}, {}, "host's name"),
+    ({"host": "."}, {}, "host's name"),
+    ({"host": "-rf"}, {}, "host's name"),
     ({"host": "a\n"}, {}, "host's name"),
     ({"host": "x" * 254}, {}, "host's name"),
     ({"host": 7}, {}, "host's name"),
@@ -168,6 +175,33 @@ def test_one_url_is_one_subject_however_it_is_spelled():
     assert {"url:https://x.test/"} == {subject(url) for url in same}
     assert "url:http://[::1]:8080/a?b" == subject("http://[0:0::1]:8080/a?b")
     assert "url:http://x.test/?b" == subject("http://x.test?b")
+
+
+PIECES = st.sampled_from(
+    [
+        *("http://x.test", "://", ":", "/", "//", "?", "#", "@", "[", "]", "::1", "x.test", "127.0.0.1", "80", ":8080", "%41"),
+        *("\\", " ", "\t", "\r\n", "%", "..", "&a=b", "\u00fc", "\u2044", "\uff0e", "user:pw@", "0x7f.1", ";", "'", "\x00"),
+    ]
+)
+URLS = st.builds("{}{}".format, st.sampled_from(["http://", "HTTPS://", ""]), st.lists(PIECES, max_size=8).map("".join))
+PORTS = {"http": 80, "https": 443}
+
+
+@given(URLS | st.text(max_size=40).map("http://x.test".__add__))
+def test_a_url_that_is_read_is_read_the_same_by_another_reader(text):
+    """Nobody checks one host and asks another: what is accepted has one meaning, and spelling it anew does not change it."""
+    try:
+        url = urls.parse(text)
+    except ValueError:
+        return
+    other = urlsplit(text)
+    assert (url.scheme, url.host.lower(), url.port) == (other.scheme, other.hostname, other.port or PORTS[url.scheme])
+    assert not other.username
+    assert not other.fragment
+    again = urls.parse(str(url))
+    assert (str(url), url.target) == (str(again), again.target)
+    assert str(url).isascii()
+    assert str(url).isprintable()
 
 
 # container_running

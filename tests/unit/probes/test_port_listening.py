@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.verifier import EvidenceVerifier
@@ -97,11 +98,31 @@ def test_nothing_is_connected_to():
     ],
 )
 def test_an_address_that_is_claimed_must_be_served(bound, ip, code):
-    """By its own socket, or by one for every address; one for all of IPv6 serves IPv4 too, and that is noted."""
+    """By its own socket, or by one for every address; one for all of IPv6 serves IPv4 too."""
     with listening(bound) as server:
         claim = verified(server.getsockname()[1], **({} if ip is None else {"ip": ip}))
     assert code == claim.result.code
-    assert ((bound, ip) == ("::", "127.0.0.1")) is bool(claim.result.notes)
+    assert [] == claim.result.notes
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_socket_that_was_told_to_serve_ipv6_only_does_not_serve_ipv4(kind):
+    """The table looks the same; the kernel knows."""
+    proto = "tcp" if kind == socket.SOCK_STREAM else "udp"
+    for only, code in ((True, "OTHER_ADDRESS"), (False, "VERIFIED")):
+        with listening("::", kind, only6=only) as server:
+            port = server.getsockname()[1]
+            assert code == verified(port, ip="127.0.0.1", proto=proto).result.code
+            assert "VERIFIED" == verified(port, ip="::1", proto=proto).result.code
+
+
+def test_where_that_is_not_known_it_is_noted():
+    """Such a socket nearly always serves both."""
+    claim = Evidence("port_listening", "a port", {"port": 1, "ip": "127.0.0.1"})
+    verdict = kind_of(claim).judge(claim, {"listeners": [{"address": "::"}]})
+    assert ("VERIFIED", 1) == (verdict.code, len(verdict.notes))
+    verdict = kind_of(claim).judge(claim, {"listeners": [{"address": "::"}, {"address": "0.0.0.0"}]})
+    assert ("VERIFIED", ()) == (verdict.code, verdict.notes)
 
 
 def test_what_fails_says_who_is_there():

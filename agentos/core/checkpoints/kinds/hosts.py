@@ -14,11 +14,12 @@ from agentos._text import listed
 from agentos.core.checkpoints.kinds.kind import Schema, refuse, told
 from agentos.core.checkpoints.models import Evidence
 
-# A name of letters, digits, dots, dashes and underscores; other alphabets are written in their ASCII form (xn--…).
-NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?"
-_NAME = re.compile(NAME)
+# Labels of letters, digits, dashes and underscores between dots; other alphabets are written in their ASCII form (xn--…).
+_LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_LONGEST_NAME = 253
 
-HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 253}
+HOST: Schema = {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}
 PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65_535}
 THRESHOLD: Schema = {"type": "integer", "minimum": 1, "maximum": 10}
 FAMILY: Schema = {"enum": ["any", "ipv4", "ipv6"]}
@@ -27,7 +28,7 @@ ALLOW_PRIVATE: Schema = {"type": "boolean"}
 
 def is_host(host: Any) -> bool:
     """Whether this is the name of a host, or an address."""
-    if type(host) is not str:
+    if type(host) is not str or len(host) > _LONGEST_NAME:
         return False
     return is_address(host) if ":" in host else bool(_NAME.fullmatch(host))
 

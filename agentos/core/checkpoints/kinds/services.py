@@ -102,10 +102,10 @@ def _port(evidence: Evidence, _: str) -> str:
 def _judge_listening(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     expected, listeners = evidence.expected, facts["listeners"]
     ip, where = expected.get("ip"), _port(evidence, "").removeprefix("port:")
-    serving = [each for each in listeners if ip is None or _serves(each["address"], ip)]
+    serving = [each for each in listeners if ip is None or _serves(each, ip)]
     if serving:
-        doubtful = ip is not None and ":" not in ip and all(each["address"] == "::" for each in serving)
-        return replace(HOLDS, notes=(_BOTH,)) if doubtful else HOLDS
+        known = ip is None or ":" in ip or any(each["address"] != "::" or "six_only" in each for each in serving)
+        return HOLDS if known else replace(HOLDS, notes=(_BOTH,))
     if not listeners:
         return Verdict(Outcome.FAILED, "NOT_LISTENING", f"{where}: expected somebody to listen, found nobody", _DOWN)
     others = listed([f"{each['address']} by {each['process']}" if "process" in each else each["address"] for each in listeners])
@@ -113,12 +113,14 @@ def _judge_listening(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     return Verdict(Outcome.FAILED, "OTHER_ADDRESS", said, "let the service listen on that address, or claim the one it has")
 
 
-def _serves(address: str, ip: str) -> bool:
-    """Whether who comes to `ip` is met by the socket at `address`: its own, or the wildcard of its family, or of both."""
-    have, want = ip_address(address), ip_address(ip)
+def _serves(listener: dict[str, Any], ip: str) -> bool:
+    """Whether who comes to `ip` is met by this socket: at its own address, or as the wildcard of its family, or of both."""
+    have, want = ip_address(listener["address"]), ip_address(ip)
     if isinstance(have, IPv6Address) and have.ipv4_mapped is not None:
         have = have.ipv4_mapped
-    return have == want or (have.is_unspecified and have.version >= want.version)
+    if have == want or not have.is_unspecified:
+        return have == want
+    return have.version == want.version or (have.version > want.version and not listener.get("six_only", False))
 
 
 _BOTH = "found an IPv6 socket for every address; it serves IPv4 too, unless it was told not to"
