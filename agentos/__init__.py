@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +37,24 @@ def task(
     task_id: str,
     *,
     workspace: str | Path | None = None,
+    exclude: Sequence[str] = (),
+    shared: bool = False,
     db_path: str | Path = "store/registry.sqlite",
     ttl: float | None = None,
 ) -> Task:
     """A handle to a task in the default registry, `store/registry.sqlite` below the current directory.
 
     Args:
-        workspace: where its relative paths resolve (default: the current directory).
+        workspace: the folder that it works in: its relative paths resolve there, and each checkpoint proves and keeps all of it
+            (default: the current directory, of which only what is claimed is proven).
+        exclude: what is left out of the workspace, in lines as a `.gitignore` holds them.
+        shared: other tasks may work in the same folder.
         ttl: seconds after which another may take the task over from a holder that does not stir. Longer than your longest step;
             needed where a holder cannot be seen, as in containers.
     """
     from agentos.wiring import open_task  # noqa: PLC0415 - opening a registry loads the rooms that importing a name does not
 
-    return open_task(task_id, workspace, db_path, ttl)
+    return open_task(task_id, db_path, workspace=workspace, exclude=exclude, shared=shared, ttl=ttl)
 
 
 def __getattr__(name: str) -> Any:

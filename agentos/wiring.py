@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentos._fork import importing
 from agentos._process import Process, this_process
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.running import Command, CommandRun
     from agentos.core.checkpoints.task import Task
     from agentos.core.checkpoints.wanted import Wanted
-    from agentos.vault.vault import Vault
+    from agentos.vault.hands import VaultHands
 
 # The vault's folder, beside the registry's file.
 VAULT = "vault"
@@ -67,20 +67,23 @@ def ran(command: Command) -> CommandRun:
     return run(command)
 
 
-def vault_of(db_path: str, limit: int | None, durability: str, lock_timeout: float) -> Vault:
-    """The vault beside a registry. Nothing is made of it before something is kept."""
+def hands_of(registry: Registry, db_path: str, limit: int | None, durability: str, lock_timeout: float) -> VaultHands:
+    """Hands over the vault beside a registry. Nothing is made of it before something is kept."""
     with importing:
-        from agentos.vault.vault import Vault  # noqa: PLC0415 - only who keeps or restores pays for the hands
+        from agentos.probes import whole_file  # noqa: PLC0415 - only who keeps or restores pays for the hands
+        from agentos.vault.hands import VaultHands  # noqa: PLC0415 - as above
+        from agentos.vault.vault import Vault  # noqa: PLC0415 - as above
 
     root = os.path.join(os.path.dirname(db_path), VAULT)
-    return Vault(root, limit=limit, synced=durability_named(durability).syncs_commit, lock_timeout=lock_timeout)
+    synced = durability_named(durability).syncs_commit
+    return VaultHands(Vault(root, limit=limit, synced=synced, lock_timeout=lock_timeout), whole_file, registry)
 
 
-def open_task(task_id: str, workspace: str | Path | None, db_path: str | Path, ttl: float | None) -> Task:
+def open_task(task_id: str, db_path: str | Path, **given: Any) -> Task:
     """A handle over a manager of its own."""
     from agentos.core.checkpoints.manager import CheckpointManager  # noqa: PLC0415 - the manager imports this module
 
-    return CheckpointManager(db_path).task(task_id, workspace=workspace, ttl=ttl)
+    return CheckpointManager(db_path).task(task_id, **given)
 
 
 def _sync_files(pack: EvidencePack, around: Surroundings, since: datetime) -> None:

@@ -10,29 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agentos._disk import replace_file
 from agentos._folders import locked_folder, opened_folder, sync_path
+from agentos.core.checkpoints.restores import Collected
 from agentos.errors import ContentDamagedError, ContentMissingError
 from agentos.vault.objects import DELTA
 from agentos.vault.vault import COLLECTIONS, DRAFTS, Vault
 
 # The digests that are needed; asked again under the lock, only for what became needed since.
 Needed = Callable[[], Iterable[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What was removed, or would be: contents and drafts, and their bytes. `missing` was needed and is not there."""
-
-    contents: int
-    drafts: int
-    bytes: int
-    kept: int
-    kept_bytes: int
-    missing: tuple[str, ...]
-    dry_run: bool
 
 
 def collect(vault: Vault, needed: Needed, *, dry_run: bool) -> Collected:

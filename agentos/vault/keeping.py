@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING
 from agentos._disk import unavailable, write_all
 from agentos._folders import make_folder, sync_path
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreError, VaultFullError
-from agentos.vault.objects import MOST_IN_MEMORY, Header, encoded
-from agentos.vault.streams import PIECE, Packing
+from agentos.vault.objects import MOST_IN_MEMORY, encoded
+from agentos.vault.receiving import CREATE, ChangedError, Receiver
+from agentos.vault.streams import PIECE
 
 if TYPE_CHECKING:
     from agentos.vault.vault import Vault
 
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class ChangedError(Exception):
-    """What was read to be kept is not what was measured."""
+__all__ = ["ChangedError", "Keeping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ class Keeping:
     def _write(self, digest: str, stored: bytes) -> None:
         path = self._vault.draft(f"{self._mark}-{len(self._drafts)}")
         try:
-            descriptor = os.open(path, _CREATE, 0o600)
+            descriptor = os.open(path, CREATE, 0o600)
             try:
                 write_all(descriptor, [stored])
             finally:
@@ -154,36 +151,23 @@ class Keeping:
         self._drafts[digest] = _Draft(path, len(stored))
 
     def _stream(self, source: int, expected: str | None) -> str:
-        path = self._vault.draft(f"{self._mark}-{len(self._drafts)}")
-        sha256, size = hashlib.sha256(), 0
-        try:
-            descriptor = os.open(path, _CREATE, 0o600)
+        with self.receive(MOST_IN_MEMORY + 1, expected=expected) as receiver:
             try:
-                first = os.read(source, PIECE)
-                packing, piece = Packing(first), first
-                write_all(descriptor, [Header(packing.kind, 0, 0, b"").packed()])
-                while piece:
-                    sha256.update(piece)
-                    size += len(piece)
-                    write_all(descriptor, [packing.pack(piece)])
-                    piece = os.read(source, PIECE)
-                write_all(descriptor, [packing.end()])
-                os.pwrite(descriptor, Header(packing.kind, 0, size, b"").packed(), 0)
-                stored = os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            with suppress(OSError):
-                os.unlink(path)
-            raise unavailable(error, self._vault.root, "keep content") from error
-        digest = sha256.hexdigest()
-        if (expected is not None and digest != expected) or self.has(digest):
-            os.unlink(path)
-            if expected is not None and digest != expected:
-                raise ChangedError
-            return digest
+                while piece := os.read(source, PIECE):
+                    receiver.take(piece)
+            except OSError as error:
+                raise unavailable(error, self._vault.root, "keep content") from error
+            return receiver.done()
+
+    def receive(self, size: int, *, expected: str | None = None, like: str | None = None) -> Receiver:
+        """Take content that comes in pieces, about so many bytes of it; see `Receiver`."""
+        if size <= MOST_IN_MEMORY:
+            return Receiver(self, expected, like, None)
+        return Receiver(self, expected, like, self._vault.draft(f"{self._mark}-{len(self._drafts)}"))
+
+    def drafted(self, digest: str, path: str, stored: int) -> None:
+        """A file that was written whole takes part in this round."""
         self._drafts[digest] = _Draft(path, stored)
-        return digest
 
     def _refuse_over_budget(self) -> None:
         limit = self._vault.limit

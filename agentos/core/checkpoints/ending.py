@@ -47,6 +47,16 @@ class Block:
         wanted = [claim for claim, looked_at in zip(self._claims, self._looked_at, strict=True) if looked_at]
         return EvidencePack([claim.evidence if isinstance(claim, Wanted) else claim for claim in wanted])
 
+    @property
+    def keeps(self) -> list[bool]:
+        """Of each claim, whether its content is kept although it does not say so itself."""
+        return [isinstance(claim, Wanted) and claim.keeps for claim in self._claims]
+
+    def seen(self, seen: Sequence[Observation]) -> list[Observation | None]:
+        """What was seen of each claim."""
+        answers = iter(seen)
+        return [next(answers) if looked_at else None for looked_at in self._looked_at]
+
     def filled(self, seen: Sequence[Observation]) -> list[Evidence]:
         """Every claim, complete, by what was seen of those that were asked for.
 

@@ -7,7 +7,8 @@ about to stand on a checkpoint measures first.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from agentos._text import shown
 from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
 from agentos.core.checkpoints.ending import Block, EndingStep
+from agentos.core.checkpoints.handing import HandsCalls
 from agentos.core.checkpoints.identifiers import (
     check_id,
     check_lease,
@@ -37,6 +39,7 @@ from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
 from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.snapshots import as_object
+from agentos.core.checkpoints.stored import StoredWorkspace
 from agentos.core.checkpoints.task import Task
 from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
 from agentos.core.checkpoints.wanted import Wanted
@@ -48,15 +51,17 @@ from agentos.errors import (
 )
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.judging import Finding
+    from agentos.core.checkpoints.hands import Hands
+    from agentos.core.checkpoints.keeping import Keeper
     from agentos.core.checkpoints.parts import Parts
     from agentos.core.checkpoints.reports import VerificationReport
+    from agentos.core.checkpoints.workspace import Workspace
 
 _LARGE_SNAPSHOT = 1_000_000
 KEEP_LIMIT = 16 << 20
 
 
-class CheckpointManager(RecoveryCalls):
+class CheckpointManager(RecoveryCalls, HandsCalls):
     """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
 
     Args:
@@ -107,7 +112,8 @@ class CheckpointManager(RecoveryCalls):
         parts = wiring.manager_parts(db_path, durability, lock_timeout)
         self._registry, self._sync_files, self.db_path, self._this_process = parts
         limit = None if vault_limit is None else check_limit(vault_limit, "vault_limit")
-        self._vault = cache(lambda: wiring.vault_of(self.db_path, limit, durability, lock_timeout))
+        self._made_hands = cache(lambda: wiring.hands_of(self._registry, self.db_path, limit, durability, lock_timeout))
+        self._keeper = cache(lambda: _keeper(self.keep_limit))
         self._begun = BegunSteps()
         self._host = os.uname().nodename
         # Migrations were applied to it just now: a registry that was there before needs none.
@@ -130,6 +136,7 @@ class CheckpointManager(RecoveryCalls):
         *,
         expects: EvidencePack | None = None,
         rerunnable: bool = True,
+        touches: Sequence[str | Path] | None = None,
         lease: Lease | None = None,
     ) -> str:
         """Make the intent to do a step durable; its id, for `commit_step`.
@@ -139,6 +146,8 @@ class CheckpointManager(RecoveryCalls):
             expects: what will hold once the step has had its effect. Looked at now too, so that after a crash it can be told
                 whether the effect is there.
             rerunnable: False for a step that must not run twice; recovery then never repeats it on a guess.
+            touches: files that the step is about to change; as they are now they are kept, and put back by a repair before
+                the step is run again.
             lease: the claim under which this runs, if the task is claimed.
 
         Raises:
@@ -167,11 +176,13 @@ class CheckpointManager(RecoveryCalls):
         )
         if expects is not None:
             intent.expects, intent.baseline = self._baseline(expects, copy)
-        try:
-            self._registry.begin(intent)
-        except StepIdTakenError:
-            intent.step_id = new_step_id()
-            self._registry.begin(intent)
+        if touches is None:
+            self._begin(intent)
+        else:
+            with importing:
+                from agentos.core.checkpoints.touching import kept_before  # noqa: PLC0415 - few steps say what they change
+            with kept_before(touches, self._around(None, copy), self.verifier, self._hands()) as intent.touched:
+                self._begin(intent)
         self._begun.add(intent, copy)
         return intent.step_id
 
@@ -201,7 +212,9 @@ class CheckpointManager(RecoveryCalls):
         pack_bytes, pack = self._checked_pack(evidence_pack)
         ending = self._ending_of(step_id, snapshot)
         seen = self._looked_at(pack, ending) if self.auto_verify else None  # (1)
-        stored = self._commit(ending, pack_bytes, pack, seen, checkpoint_id, lease)  # (2) (3)
+        with self._kept(pack, seen, ending.around) as kept:  # (2)
+            data = records.encode_pack(pack)[0] if kept else pack_bytes
+            stored = self._commit(ending, data, pack, seen, checkpoint_id, lease)  # (3) (4)
         if seen is not None:
             # The caller's own items are told too what was found.
             for theirs, ours in zip(evidence_pack.evidence_list, pack.evidence_list, strict=False):
@@ -229,7 +242,9 @@ class CheckpointManager(RecoveryCalls):
         block = Block(claims, given.evidence_list, looks_at_all=self.auto_verify)
         seen = self._looked_at(block.asked, ending)  # (1)
         pack_bytes, pack = self._checked_pack(EvidencePack(block.filled(seen), releases=list(releases)))
-        return self._commit(ending, pack_bytes, pack, seen if self.auto_verify else None, None, lease)  # (2) (3)
+        with self._kept(pack, block.seen(seen), ending.around, block.keeps) as kept:  # (2)
+            data = records.encode_pack(pack)[0] if kept else pack_bytes
+            return self._commit(ending, data, pack, seen if self.auto_verify else None, None, lease)  # (3) (4)
 
     # Looking again.
 
@@ -329,15 +344,46 @@ class CheckpointManager(RecoveryCalls):
         """Mark the task as completed: it takes no further steps, and nobody holds it."""
         self._registry.finish(check_id("task_id", task_id), check_lease(lease))
 
-    def task(self, task_id: str, *, workspace: str | Path | None = None, ttl: float | None = None) -> Task:
+    def task(
+        self,
+        task_id: str,
+        *,
+        workspace: str | Path | None = None,
+        exclude: Sequence[str] = (),
+        shared: bool = False,
+        ttl: float | None = None,
+    ) -> Task:
         """A handle bound to one task.
 
         Args:
-            workspace: where its relative paths resolve (default: this manager's base path).
+            workspace: the folder that the task works in: its relative paths resolve there, and each of its checkpoints proves
+                and keeps all of it (default: this manager's base path, of which only what is claimed is proven).
+            exclude: what is left out of the workspace, in lines as a `.gitignore` holds them.
+            shared: other tasks may work in the same folder.
             ttl: seconds after which another may take the task over from a holder that does not stir, be it alive
                 (default: never; a holder that died is no holder).
         """
-        return Task(self if workspace is None else self.at(workspace), check_id("task_id", task_id), check_ttl(ttl))
+        check_id("task_id", task_id)
+        check_ttl(ttl)
+        if workspace is None:
+            return Task(self, task_id, ttl)
+        there = self.at(workspace)
+        with importing:
+            from agentos.core.checkpoints.workspace import workspace_at  # noqa: PLC0415 - who has none does not pay for it
+        folder = workspace_at(str(there.base_path), exclude, shared, self.db_path, self._hands().place)
+        return Task(there, task_id, ttl, folder)
+
+    def enter_workspace(self, task_id: str, workspace: Workspace) -> None:
+        """Write down that the task works in this folder, which is made for one that never committed anything.
+
+        Raises:
+            WorkspaceTakenError: another unfinished task works there, or in a folder that overlaps it.
+        """
+        now = datetime.now(UTC).isoformat()
+        self._registry.enter_workspace(StoredWorkspace(task_id, workspace.path, workspace.shared, now))
+        stored = self._registry.task(task_id)
+        if stored is None or not stored.sequence:
+            self._hands().make_folder(workspace.path)
 
     def note_error(self, step_id: str, error: BaseException) -> None:
         """Write down what interrupted a step. It stays begun."""
@@ -355,6 +401,13 @@ class CheckpointManager(RecoveryCalls):
 
     # The rest is how.
 
+    def _begin(self, intent: Intent) -> None:
+        try:
+            self._registry.begin(intent)
+        except StepIdTakenError:
+            intent.step_id = new_step_id()
+            self._registry.begin(intent)
+
     def _parts(self) -> Parts:
         with importing:
             from agentos.core.checkpoints.parts import Parts  # noqa: PLC0415 - only who recovers pays for it
@@ -366,7 +419,7 @@ class CheckpointManager(RecoveryCalls):
             self._moved,
             self.db_path,
             self._created,
-            _nothing_can_be_put_back,
+            self._hands,
             self._sync_files,
         )
 
@@ -407,7 +460,8 @@ class CheckpointManager(RecoveryCalls):
 
     def _surroundings(self, stored_base: str | None, snapshot: Callable[[], dict[str, Any] | None]) -> Surroundings:
         here = self.verifier.around
-        return Surroundings(stored_base or here.base_path, here.allowed_roots, here.timeout, self.db_path, snapshot)
+        base = stored_base or here.base_path
+        return Surroundings(base, here.allowed_roots, here.timeout, self.db_path, snapshot, kept=self._content)
 
     def _ending_of(self, step_id: str, snapshot: Any) -> EndingStep:
         """What is known of a step that is about to end."""
@@ -425,6 +479,42 @@ class CheckpointManager(RecoveryCalls):
         self._sync_files(pack, ending.around, datetime.fromisoformat(ending.begun_at))
         return self.verifier.observe_all([(item, ending.around) for item in pack.evidence_list])
 
+    @contextmanager
+    def _kept(
+        self,
+        pack: EvidencePack,
+        seen: Sequence[Observation | None] | None,
+        around: Surroundings,
+        by_default: Sequence[bool] = (),
+    ) -> Iterator[bool]:
+        """While this lasts, what the pack claims and is to be kept is in the vault; whether that is anything."""
+        items = pack.evidence_list
+        if not (self._keeps_all or any(by_default) or any("keep" in item.metadata for item in items)):
+            yield False
+            return
+        with importing:
+            from agentos.core.checkpoints.keeping import ToKeep, wants  # noqa: PLC0415 - only who keeps pays for it
+
+        defaults = by_default or [self._keeps_all] * len(items)
+        looks = seen or [None] * len(items)
+        wanted = [
+            ToKeep(item, look)
+            for item, look, default in zip(items, looks, defaults, strict=True)
+            if wants(item, by_default=default or self._keeps_all)
+        ]
+        if not wanted:
+            yield False
+            return
+        with self._hands().keeping() as kept:
+            self._keeper().keep(wanted, around, kept)
+            yield True
+
+    def _hands(self) -> Hands:
+        return self._made_hands()
+
+    def _content(self, digest: str) -> bytes | None:
+        return self._hands().content(digest)
+
     def _commit(
         self,
         ending: EndingStep,
@@ -434,8 +524,8 @@ class CheckpointManager(RecoveryCalls):
         checkpoint_id: str | None,
         lease: Lease | None,
     ) -> Checkpoint:
-        look = None if seen is None else self._look_of(pack, self.verifier.judge_seen(pack, seen))  # (2)
-        stored = self._registry.commit(  # (3) a crash before this leaves the step begun: it is seen, and never trusted
+        look = None if seen is None else self._look_of(pack, self.verifier.judge_seen(pack, seen))  # (3)
+        stored = self._registry.commit(  # (4) a crash before this leaves the step begun: it is seen, and never trusted
             Ending(
                 ending.step_id,
                 checkpoint_id,
@@ -477,8 +567,11 @@ class CheckpointManager(RecoveryCalls):
         return stored
 
 
-def _nothing_can_be_put_back(finding: Finding) -> bool:  # noqa: ARG001 - who keeps content will look at it
-    return False
+def _keeper(limit: int) -> Keeper:
+    with importing:
+        from agentos.core.checkpoints.keeping import Keeper  # noqa: PLC0415 - only who keeps pays for it
+
+    return Keeper(limit)
 
 
 def _encoded(snapshot: Any) -> tuple[bytes, dict[str, Any]]:

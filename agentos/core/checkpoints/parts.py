@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from agentos.core.checkpoints import codec
+from agentos.core.checkpoints.hands import Hands
 from agentos.core.checkpoints.judging import Judge
 from agentos.core.checkpoints.looking import Looking
 from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
-from agentos.core.checkpoints.recovery import CanPutBack, Survey
+from agentos.core.checkpoints.recovery import Survey
+from agentos.core.checkpoints.repairing import PuttingBack
 from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
@@ -28,7 +30,7 @@ class Parts:
     moved: bool
     db_path: str
     created: bool
-    can_put_back: CanPutBack
+    hands: Callable[[], Hands]
     # Makes what file evidence names durable, if it changed since then and that is promised.
     sync_files: Callable[[EvidencePack, Surroundings, datetime], None]
 
@@ -42,6 +44,10 @@ class Parts:
 
         return self.around(None if self.moved else stored.base_path, snapshot)
 
+    def putting_back(self, task_id: str) -> PuttingBack:
+        """What hands can do for this task."""
+        return PuttingBack(self.registry, self.hands, task_id)
+
     def survey(self, task: StoredTask, checkpoint_type: str | None = None, deadline: float | None = None) -> Survey:
         """One look at a task, with eyes that see each thing once."""
         judge = Judge(self.registry, task.task_id, Looking(self.verifier, deadline), self.around_step)
@@ -52,5 +58,5 @@ class Parts:
             task,
             moved=self.moved,
             checkpoint_type=checkpoint_type,
-            can_put_back=self.can_put_back,
+            putting_back=self.putting_back(task.task_id),
         )

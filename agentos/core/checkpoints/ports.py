@@ -283,6 +283,9 @@ class Registry(Protocol):
     def workspaces(self) -> list[tuple[StoredWorkspace, str | None]]:
         """Every workspace, and the status of its task."""
 
+    def claimed_elsewhere(self, task_id: str) -> list[tuple[str, str, str]]:
+        """Task, subject and base of every file and tree that the newest claims of other unfinished tasks are about."""
+
     def needing(self, after: int) -> list[tuple[int, Needing]]:
         """The steps with a key above this one for which kept content may be needed, with their keys in ascending order."""
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from agentos.core.checkpoints.models import Checkpoint
+from agentos.core.checkpoints.restores import Restored, RestorePlan
 
 # What an interrupted step was changing was recorded by nobody; that step is named instead.
 IN_FLIGHT = "in flight: "
@@ -102,6 +103,10 @@ class Recovery:
     created: bool
     holder: str | None
     notes: tuple[str, ...]
+    # For the verdict `repair`: what would put back what differs.
+    plan: RestorePlan | None = None
+    # What a repairing `resume` put back and took away; each can be undone.
+    restored: tuple[Restored, ...] = ()
 
     def explain(self) -> str:
         """All of it in plain sentences."""
@@ -120,4 +125,6 @@ class Recovery:
             step["begun_at"] = step["begun_at"].isoformat()
         for rejected in found["rejected"]:
             rejected["reasons"] = list(rejected["reasons"])
+        found["plan"] = None if self.plan is None else self.plan.to_dict()
+        found["restored"] = [each.to_dict() for each in self.restored]
         return {**found, "options": list(self.options), "notes": list(self.notes)}

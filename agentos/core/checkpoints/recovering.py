@@ -63,7 +63,7 @@ class RecoveryCalls:
 
         Args:
             default: a dict, or a typed state (an instance, or its class): the state then comes back as that type.
-            repair: put back what differs, where that is possible.
+            repair: put back what differs, where that is possible; whatever that overwrites is kept, see `undo_restore`.
             wait: seconds to wait for another holder, or for what cannot be checked.
             lease: the claim to do this under; without it the task is claimed for as long as this takes.
 
@@ -73,7 +73,7 @@ class RecoveryCalls:
         """
         resuming = _lazily("resuming")
         wanted = self._wanted(task_id, default, repair=repair)
-        answer = resuming.resume(self._parts(), task_id, wait=_seconds("wait", wait), lease=check_lease(lease))
+        answer = resuming.resume(self._parts(), task_id, wait=_seconds("wait", wait), lease=check_lease(lease), repair=repair)
         return wanted.state(answer.recovery)
 
     def resume_held(
@@ -82,7 +82,9 @@ class RecoveryCalls:
         """The same for a handle: the claim, taken or renewed for it, is kept; the task's if it is not finished."""
         resuming = _lazily("resuming")
         wanted = self._wanted(task_id, default, repair=repair)
-        answer = resuming.resume(self._parts(), task_id, wait=_seconds("wait", wait), lease=lease, keep=True, ttl=ttl)
+        answer = resuming.resume(
+            self._parts(), task_id, wait=_seconds("wait", wait), lease=lease, keep=True, ttl=ttl, repair=repair
+        )
         try:
             return wanted.state(answer.recovery), answer.recovery, answer.lease
         except CheckpointError:

@@ -7,9 +7,11 @@ run twice. This reads and looks; it changes nothing. Acting on the answer is res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
 
 from agentos.core.checkpoints import records
 from agentos.core.checkpoints.interrupted import Settling, settle
@@ -20,7 +22,9 @@ from agentos.core.checkpoints.models import Evidence, EvidencePack
 from agentos.core.checkpoints.nesting import Entry, beneath
 from agentos.core.checkpoints.observing import Seen, Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.putting_back import Stands
 from agentos.core.checkpoints.recovered import Verdict
+from agentos.core.checkpoints.restores import RestorePlan
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.world import World, Worlds
@@ -28,10 +32,27 @@ from agentos.core.checkpoints.world import World, Worlds
 _PAGE = 32
 # How many recorders of one subject are asked whether they recorded what is there now.
 _MOST_RECORDERS = 100
+_MOST_REASONS = 8
 
 Around = Callable[[StoredStep], Surroundings]
-# Whether what a finding is about can be made true again. Hands decide that; without them nothing can.
-CanPutBack = Callable[[Finding], bool]
+
+
+class PutsBack(Protocol):
+    """Hands, as the walk asks them: see repairing.py."""
+
+    def may(self, finding: Finding) -> bool:
+        """Whether it is worth planning to put this back."""
+
+    def plan(
+        self,
+        candidate: StoredStep,
+        base: str,
+        claims: Iterable[Stands],
+        judged: Judged,
+        *,
+        retried: Sequence[StoredStep] = (),
+    ) -> RestorePlan:
+        """What would make the world of this checkpoint hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +72,8 @@ class Walk:
     chosen: StoredStep | None = None
     adopt: StoredStep | None = None
     judged: Judged | None = None
+    # For what differs there, if all of it can be put back.
+    plan: RestorePlan | None = None
     # Of the newest candidate, if that is not the chosen one.
     head: Judged | None = None
     rejected: list[tuple[StoredStep, list[str], Judged | None]] = field(default_factory=list)
@@ -71,14 +94,14 @@ class Survey:
         *,
         moved: bool,
         checkpoint_type: str | None,
-        can_put_back: CanPutBack,
+        putting_back: PutsBack,
     ) -> None:
         self._registry = registry
         self._judge = judge
         self._around = around
         self._task = task
         self._type = checkpoint_type
-        self._can_put_back = can_put_back
+        self._putting_back = putting_back
         standing, others = registry.claims(task.task_id)
         self._standing, self._others = standing, others
         self._covered: dict[tuple[str, str], bool] = {}
@@ -253,12 +276,54 @@ class Survey:
             walk.verdict = Verdict.RESUME
         elif judged.outcome is Outcome.ERROR or judged.breaks_task:
             walk.verdict = Verdict.BLOCKED
-        elif judged.findings and all(map(self._can_put_back, judged.findings)):
-            walk.verdict = Verdict.REPAIR
         else:
-            return False
+            return self._repairs(walk, candidate, judged)
         walk.chosen, walk.judged = candidate, judged
         return True
+
+    def _repairs(self, walk: Walk, candidate: StoredStep | None, judged: Judged) -> bool:
+        """Whether all that differs can be put back; a step that was adopted is judged as it is."""
+        if candidate is None or walk.adopt is not None or not all(map(self._putting_back.may, judged.findings)):
+            return False
+        judged = self.judged(candidate)
+        if not judged.findings or not all(map(self._putting_back.may, judged.findings)):
+            return False
+        plan = self.plan(candidate, judged, walk)
+        if not plan.is_complete:
+            if not walk.rejected:
+                walk.notes += [f"{each.subject} cannot be put back: {each.why}" for each in plan.cannot[:_MOST_REASONS]]
+            return False
+        walk.verdict, walk.chosen, walk.judged, walk.plan = Verdict.REPAIR, candidate, judged, plan
+        return True
+
+    def plan(self, candidate: StoredStep, judged: Judged, walk: Walk | None = None) -> RestorePlan:
+        """What would make the world of this checkpoint hold again."""
+        number = candidate.sequence or 0
+        again = [] if walk is None else [each.step for each in walk.interrupted if each.settling is Settling.RETRY]
+        return self._putting_back.plan(
+            candidate,
+            self._around(candidate).base_path,
+            self._stands(self._world_of(candidate)),
+            judged,
+            retried=[step for step in again if step.parent == number],
+        )
+
+    def can_put_back(self, finding: Finding, plan: RestorePlan | None) -> bool:
+        """Whether what this differs in could be put back: by the plan, if there is one."""
+        return finding.result.outcome is Outcome.FAILED and (plan is not None or self._putting_back.may(finding))
+
+    def as_left(self, entry: Entry) -> bool:
+        """Whether a file that a step left behind is still as that step claimed it."""
+        claimed = self._judge.claimed(entry.sequence)
+        return entry.subject.startswith("file:") and self._fits(claimed.pack.evidence_list[entry.item], claimed.around)
+
+    def _stands(self, world: World) -> Iterator[Stands]:
+        for entry in world.entries():
+            claimed = self._judge.claimed(entry.sequence)
+            evidence, around = claimed.pack.evidence_list[entry.item], claimed.around
+            if entry.subject.startswith("tree:"):
+                around = replace(around, aside=world.aside(entry))
+            yield Stands(entry, evidence, around, partial(self._judge.looking.observation, evidence, around))
 
     def _is_no_candidate(self, candidate: StoredStep | None) -> str:
         """Why this checkpoint is none to resume from, whatever the world says; nothing if it is one."""

@@ -79,7 +79,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         verdict=walk.verdict,
         checkpoint=checkpoint,
         snapshot=snapshot,
-        differences=tuple(_differences(parts, walk, survey)),
+        differences=tuple(_differences(walk, survey)),
         rejected=tuple(_rejected(walk, survey)),
         leftovers=tuple(_leftovers(walk, survey)),
         interrupted=tuple(map(_interrupted, walk.interrupted)),
@@ -88,6 +88,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         created=parts.created,
         holder=None,
         notes=tuple(walk.notes),
+        plan=walk.plan,
     )
 
 
@@ -121,7 +122,7 @@ def with_checkpoint(recovery: Recovery, stored: StoredStep) -> Recovery:
     return replace(recovery, checkpoint=checkpoint, snapshot=checkpoint.snapshot_data)
 
 
-def _differences(parts: Parts, walk: Walk, survey: Survey | None) -> Iterable[Difference]:
+def _differences(walk: Walk, survey: Survey | None) -> Iterable[Difference]:
     judged = walk.judged if walk.judged is not None and walk.judged.findings else walk.head
     if survey is None or judged is None:
         return
@@ -135,7 +136,7 @@ def _differences(parts: Parts, walk: Walk, survey: Survey | None) -> Iterable[Di
             result.message,
             result.code,
             _recorded_by(finding, walk, survey),
-            parts.can_put_back(finding),
+            survey.can_put_back(finding, walk.plan),
             stored.checkpoint_id or "",
             finding.entry.sequence,
         )

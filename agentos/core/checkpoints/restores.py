@@ -5,6 +5,7 @@ A plan changes nothing. Planning and doing is hands' work, see vault/.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -148,6 +149,40 @@ class Restored:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can carry it."""
         return {"restore_id": self.restore_id, "plan": self.plan.to_dict(), "verified": self.verified}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was removed, or would be: contents and drafts, and their bytes. `missing` was needed and is not there."""
+
+    contents: int
+    drafts: int
+    bytes: int
+    kept: int
+    kept_bytes: int
+    missing: tuple[str, ...]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VaultReport:
+    """What kept content takes on the disk, in bytes; what several need counts for the first of them.
+
+    `tasks` is for checkpoints and open steps, `safety` for what restores overwrote, `unneeded` is what `collect()` would free.
+    """
+
+    place: str
+    bytes: int
+    contents: int
+    limit: int | None
+    tasks: dict[str, int]
+    safety: int
+    unneeded: int
+
+
+def operations_from(stored: bytes) -> list[Operation]:
+    """The operations of a restore as the journal keeps them."""
+    return [Operation.from_dict(each) for each in json.loads(stored)]
 
 
 def _is_at(path: str, root: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agentos._process import this_process
@@ -22,10 +22,14 @@ from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Ending, Look, StoredStep
 from agentos.core.checkpoints.recovered import Recovery, Verdict
 from agentos.core.checkpoints.recovery import Survey, Walk
+from agentos.core.checkpoints.repairing import settle_restores
+from agentos.core.checkpoints.restores import RestorePlan
 from agentos.core.checkpoints.stored import Decision, StoredTask
 from agentos.errors import LeaseLostError, NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
 
 _SHORTEST, _LONGEST = 0.02, 1.0
+# What is put back may bring to light what differs too; somebody who changes it all the time is not raced for ever.
+_MOST_ROUNDS = 4
 _WAITS = frozenset({Verdict.BLOCKED, Verdict.HELD})
 
 
@@ -74,7 +78,14 @@ def _held(parts: Parts, task: StoredTask, lease: Lease | None) -> Answer | None:
 
 
 def resume(
-    parts: Parts, task_id: str, *, wait: float | None, lease: Lease | None, keep: bool = False, ttl: float | None = None
+    parts: Parts,
+    task_id: str,
+    *,
+    wait: float | None,
+    lease: Lease | None,
+    keep: bool = False,
+    ttl: float | None = None,
+    repair: bool = False,
 ) -> Answer:
     """Find out, act on it, and give an answer whose state may be used.
 
@@ -82,6 +93,7 @@ def resume(
         lease: the claim to do it under; without one the task is claimed for as long as it takes.
         keep: hold on to the claim afterwards, if the task goes on.
         ttl: for the claim that is kept.
+        repair: put back what differs, where all of it can be, and take away what rolled back steps left behind.
 
     Raises:
         NotSafeToResumeError: there is none; `recovery` says why.
@@ -90,7 +102,7 @@ def resume(
     until = None if wait is None else time.monotonic() + wait
     pause = _SHORTEST
     while True:
-        answer = _attempt(parts, task_id, lease, keep=keep, ttl=ttl)
+        answer = _attempt(parts, task_id, lease, keep=keep, ttl=ttl, repair=repair)
         verdict = answer.recovery.verdict
         if verdict in (Verdict.RESUME, Verdict.FRESH, Verdict.FINISHED):
             return answer
@@ -121,7 +133,7 @@ def refused(recovery: Recovery) -> NotSafeToResumeError:
     return NotSafeToResumeError(first, hint=hint, task_id=recovery.task_id, verdict=recovery.verdict.value, recovery=recovery)
 
 
-def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl: float | None) -> Answer:
+def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl: float | None, repair: bool) -> Answer:
     task = parts.registry.task(task_id)
     if task is not None:
         # Before the claim: a claim takes the task out of the hands of whoever works on it without one.
@@ -138,7 +150,7 @@ def _attempt(parts: Parts, task_id: str, lease: Lease | None, *, keep: bool, ttl
     try:
         if lease is not None and not keep:
             fence_lease(Claim(own.holder, own.token), lease)
-        answer = _decided(parts, task_id, own)
+        answer = _decided(parts, task_id, own, repair=repair)
         if (keep or lease is not None) and answer.recovery.verdict in (Verdict.RESUME, Verdict.FRESH):
             answer.lease, kept = own, True
         return answer
@@ -153,8 +165,8 @@ def _claimed(parts: Parts, task_id: str, lease: Lease | None, ttl: float | None)
     return parts.registry.claim(task_id, lease.holder, lease.ttl)
 
 
-def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
-    answer = look(parts, task_id, lease=lease)
+def _decided(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer:
+    answer = _looked(parts, task_id, lease, repair=repair)
     if answer.recovery.verdict not in (Verdict.RESUME, Verdict.FRESH):
         return answer
     walk, registry = answer.walk, parts.registry
@@ -173,6 +185,38 @@ def _decided(parts: Parts, task_id: str, lease: Lease) -> Answer:
     if adopted is not None:
         answer.recovery = reporting.with_checkpoint(answer.recovery, adopted)
     return answer
+
+
+def _looked(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer:
+    """What may happen next; with `repair` after everything that can be put back was."""
+    notes = settle_restores(parts.registry, parts.hands, task_id)
+    answer, restored = look(parts, task_id, lease=lease), []
+    while repair and (plan := _plan(parts, answer)) is not None:
+        done = parts.hands().restore(plan)
+        restored.append(done)
+        answer = look(parts, task_id, lease=lease)
+        if len(restored) == _MOST_ROUNDS:
+            break
+    if restored or notes:
+        told = (*notes, *answer.recovery.notes)
+        answer.recovery = replace(answer.recovery, restored=tuple(restored), notes=told)
+    return answer
+
+
+def _plan(parts: Parts, answer: Answer) -> RestorePlan | None:
+    """What is to be put back, or taken away, before the task goes on; None if that is nothing."""
+    walk, survey = answer.walk, answer.survey
+    if survey is None or walk.chosen is None:
+        return None
+    if walk.verdict is Verdict.REPAIR:
+        return walk.plan
+    if walk.verdict is not Verdict.RESUME:
+        return None
+    left = [entry.subject.partition(":")[2] for entry in walk.leftovers if survey.as_left(entry)]
+    paths = [path for path in left if not path.startswith("/")]
+    base = parts.around_step(walk.chosen).base_path
+    plan = parts.putting_back(answer.recovery.task_id).plan_removal(walk.chosen, base, paths) if paths else None
+    return plan if plan is not None and plan.operations else None
 
 
 def _make_durable(parts: Parts, walk: Walk) -> None:

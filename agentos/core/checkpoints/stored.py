@@ -82,5 +82,6 @@ class Needing:
     """A step for which kept content may be needed: by its pack, or by what it said it would change."""
 
     step_id: str
+    task_id: str
     pack: bytes | None
     touched: bytes | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.manager import CheckpointManager
     from agentos.core.checkpoints.recovered import Recovery
     from agentos.core.checkpoints.running import CommandRun
+    from agentos.core.checkpoints.workspace import Workspace
 
 
 class Task:
@@ -43,24 +45,32 @@ class Task:
     `resume` found.
     """
 
-    def __init__(self, manager: CheckpointManager, task_id: str, ttl: float | None = None) -> None:
+    def __init__(
+        self, manager: CheckpointManager, task_id: str, ttl: float | None = None, workspace: Workspace | None = None
+    ) -> None:
         self.manager = manager
         self.task_id = task_id
+        self.workspace = workspace
         self.lease: Lease | None = None
         self.recovery: Recovery | None = None
         self._ttl = ttl
+        self._entered = False
 
     def resume(self, default: Any, *, repair: bool = False, wait: float | None = None) -> Any:
         """The state to go on with, measured now; `default` if nothing was ever committed. The task is this handle's then.
 
+        With a workspace, the first `resume` of all commits it as it is found.
+
         Args:
             default: a dict, or a typed state (an instance, or its class): the state then comes back as that type.
-            repair: put back what differs, where that is possible.
+            repair: put back what differs, where that is possible; whatever that overwrites is kept: see `recovery.explain()`.
             wait: seconds to wait for another holder, or for what cannot be checked.
 
         Raises:
             NotSafeToResumeError: no state can be proven; its `recovery` says what differs and what can be done.
+            WorkspaceTakenError: another unfinished task works in this folder.
         """
+        self.enter()
         try:
             state, self.recovery, self.lease = self.manager.resume_held(
                 self.task_id, default, repair=repair, wait=wait, lease=self.lease, ttl=self._ttl
@@ -68,7 +78,21 @@ class Task:
         except NotSafeToResumeError as refusal:
             self.recovery, self.lease = refusal.recovery, None
             raise
+        if self.workspace is not None and self.recovery.verdict == "fresh":
+            self._commit_baseline(self.workspace, state)
         return state
+
+    def enter(self) -> None:
+        """Say where this task works, once."""
+        if self.workspace is not None and not self._entered:
+            self.manager.enter_workspace(self.task_id, self.workspace)
+            self._entered = True
+
+    def _commit_baseline(self, workspace: Workspace, state: Any) -> None:
+        """The workspace as it was found: the first step can be taken back too."""
+        about = {"baseline": workspace.path}
+        step_id = self.manager.begin_step(self.task_id, "manual_checkpoint", state, metadata=about, lease=self.lease)
+        self.manager.commit_block(step_id, [workspace.claim()], [], snapshot=None, lease=self.lease)
 
     def step(
         self,
@@ -79,6 +103,7 @@ class Task:
         metadata: dict[str, Any] | None = None,
         expects: EvidencePack | None = None,
         rerunnable: bool = True,
+        touches: Sequence[str | Path] | None = None,
     ) -> StepBlock:
         """A block that is one step: `with task.step("tool_executed", state) as step:`.
 
@@ -87,8 +112,15 @@ class Task:
         Args:
             expects: what will hold once the step has had its effect: after a crash, that tells whether it had.
             rerunnable: False for a step that must not run twice.
+            touches: files that it is about to change; they are kept as they are now.
         """
-        begin = {"work_item_id": work_item_id, "metadata": metadata, "expects": expects, "rerunnable": rerunnable}
+        begin = {
+            "work_item_id": work_item_id,
+            "metadata": metadata,
+            "expects": expects,
+            "rerunnable": rerunnable,
+            "touches": touches,
+        }
         return StepBlock(self, checkpoint_type, state, begin)
 
     def checkpoints(self, limit: int = 100) -> list[Checkpoint]:
@@ -144,13 +176,16 @@ class StepBlock:
         kind_of(evidence).refuse_malformed(evidence)
         self._claims.append(evidence)
 
-    def proves_file(self, path: str | Path, description: str = "") -> None:
-        """Claim a file with the content it has when the block ends.
+    def proves_file(self, path: str | Path, description: str = "", *, keep: bool | None = None) -> None:
+        """Claim a file with the content it has when the block ends, and keep that content.
+
+        Args:
+            keep: False to keep nothing, True to keep it whatever its size (default: up to the manager's `keep_limit`).
 
         Raises:
             InvalidInputError: no file can have this path.
         """
-        self._measure(_checked(wanted.file_content(path, description)))
+        self._measure(_kept(wanted.file_content(path, description), keep))
 
     def proves_prefix(self, path: str | Path, description: str = "") -> None:
         """Claim what the file holds when the block ends as its beginning: more may be appended later.
@@ -294,7 +329,7 @@ class StepBlock:
         ran = capturing.run(command)
         self._claims.append(ran.evidence)
         for claim in files:
-            self._measure(claim)
+            self._measure(_kept(claim, None))
         return ran
 
     def _measure(self, claim: Wanted) -> None:
@@ -313,6 +348,7 @@ class StepBlock:
         if self.step_id:
             raise InvalidInputError("a step's block is entered once", hint="call task.step() again for the next step")
         task = self._task
+        task.enter()
         self.step_id = task.manager.begin_step(task.task_id, self._type, self.state, lease=task.lease, **self._begin)
         self._open = True
         return self
@@ -322,9 +358,11 @@ class StepBlock:
         if error is not None:
             self._note(error)
             return
+        folder = self._task.workspace
+        claims = self._claims if folder is None else [*self._claims, folder.claim()]
         try:
             self.checkpoint = manager.commit_block(
-                self.step_id, self._claims, self._releases, snapshot=self.state, lease=self._task.lease
+                self.step_id, claims, self._releases, snapshot=self.state, lease=self._task.lease
             )
         except (InvalidInputError, EvidenceUnavailableError) as refusal:
             # Nothing was stored: the step stays begun, and why is written down with it.
@@ -356,6 +394,14 @@ def _absence(path: object, description: str) -> Evidence:
     claim = Evidence(EvidenceType.ARTIFACT_ABSENT, description or f"nothing at {shown(name, 120)}", {"path": name})
     kind_of(claim).refuse_malformed(claim)
     return claim
+
+
+def _kept(claim: Wanted, keep: object) -> Wanted:
+    if keep is not None and type(keep) is not bool:
+        raise InvalidInputError(f"keep must be true, false or None, found {shown(keep, 60)}")
+    if keep is not None:
+        claim.evidence.metadata["keep"] = keep
+    return _checked(replace(claim, keeps=True))
 
 
 def _checked(claim: Wanted) -> Wanted:

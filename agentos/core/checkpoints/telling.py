@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentos._text import shown
+from agentos._text import listed, shown
 from agentos.core.checkpoints.recovered import Difference, Recovery, Verdict
+from agentos.core.checkpoints.restores import Restored, RestorePlan
 
 _MOST = 12
 _FATE = {
@@ -40,8 +41,22 @@ def _lines(recovery: Recovery) -> Iterator[str]:
         yield f"  interrupted: {step.checkpoint_type} step {step.step_id} of {step.begun_at:%Y-%m-%d %H:%M:%S} UTC{error}"
         yield f"    {_FATE[step.verdict]} ({step.reason})"
     yield from _some("left behind", [f"{shown(each.subject)} (of number {each.sequence})" for each in recovery.leftovers])
+    if recovery.plan is not None:
+        yield from (f"  {line}" for line in recovery.plan.explain().splitlines())
+    yield from (f"  {line}" for each in recovery.restored for line in _restored(each))
     yield from (f"  note: {shown(note)}" for note in recovery.notes)
     yield from _some("what can be done", list(recovery.options))
+
+
+def _restored(restored: Restored) -> Iterator[str]:
+    yield f"put back: {_first_line(restored.plan)}"
+    gone = [*restored.plan.paths("overwrite"), *restored.plan.paths("delete")]
+    if gone:
+        yield f"what was there before is kept: {listed(gone)}; manager.undo_restore({restored.restore_id!r}) brings it back"
+
+
+def _first_line(plan: RestorePlan) -> str:
+    return plan.explain().partition("\n")[0]
 
 
 def _answer(recovery: Recovery) -> str:

@@ -31,6 +31,8 @@ class Wanted:
 
     evidence: Evidence
     otherwise: Evidence | None = None
+    # Its content is kept, unless the claim says otherwise.
+    keeps: bool = False
 
     def filled(self, seen: Observation) -> Evidence | None:
         """The claim with what was seen in it; None if nothing was seen, or nothing that could be claimed."""

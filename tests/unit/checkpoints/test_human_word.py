@@ -64,7 +64,7 @@ def test_a_missing_file_is_accepted_as_absent(manager: CheckpointManager, work: 
     assert EvidenceType.ARTIFACT_ABSENT == item.evidence_type
     assert "resume" == manager.recover("t").verdict
     (work / "a").write_text("other")
-    assert "diverged" == manager.recover("t").verdict
+    assert "repair" == manager.recover("t").verdict
 
 
 def test_a_folder_in_the_place_of_a_file_is_accepted_as_one(manager: CheckpointManager, work: Path):

@@ -93,7 +93,8 @@ def test_an_absence_that_a_kept_world_stands_on_stays_in_force(manager: Checkpoi
     rewrite(manager, 3)
     manager.prune("t", keep_verified=1)
     (work / "gone").write_text("back")
-    assert "diverged" == manager.recover("t").verdict
+    found = manager.recover("t")
+    assert ("repair", ["file:gone"]) == (found.verdict, [each.subject for each in found.differences])
 
 
 @pytest.mark.parametrize("how", ["release", "step"])

@@ -197,14 +197,14 @@ def test_a_later_claim_ends_an_earlier_one(manager: CheckpointManager, work: Pat
 
 
 def test_a_deleted_file_that_was_proven_absent_holds(manager: CheckpointManager, work: Path):
-    """Absence is claimed like anything else: the file is gone for good, and if it comes back that is a difference."""
+    """Absence is claimed like anything else: the file is gone for good, and what comes back can be taken away again."""
     wrote(manager, "a", "1")
     wrote(manager, "b", "1")
     (work / "a").unlink()
     committed(manager, absent("a"))
     assert (Verdict.RESUME, 3) == (manager.recover("t").verdict, number(manager.recover("t")))
     (work / "a").write_text("back")
-    assert "diverged" == verdict(manager)
+    assert "repair" == verdict(manager)
 
 
 def test_a_released_file_may_become_anything(manager: CheckpointManager, work: Path):

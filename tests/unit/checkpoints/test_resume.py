@@ -11,7 +11,6 @@ import pytest
 from pydantic import BaseModel
 
 from agentos.core.checkpoints import CheckpointManager, Task, Verdict
-from agentos.core.checkpoints import manager as manager_module
 from agentos.errors import (
     InvalidInputError,
     LeaseLostError,
@@ -118,19 +117,21 @@ def test_superseding_survives_the_death_of_the_process_right_after(db: Path, wor
         assert {"a": "1"} == manager.resume("t", {})
 
 
-def test_repair_is_refused_with_its_plan_even_if_an_older_one_holds(manager: CheckpointManager, work: Path, monkeypatch):
+def test_repair_is_refused_with_its_plan_even_if_an_older_one_holds(manager: CheckpointManager, work: Path):
     """Where everything that differs can be put back, walking back would throw good work away."""
-    monkeypatch.setattr(manager_module, "_nothing_can_be_put_back", lambda finding: finding.entry.subject == "file:b")
     wrote(manager, "a", "1")
-    wrote(manager, "b", "1")
+    with manager.task("t").step("tool_executed", {"b": "1"}) as step:
+        (work / "b").write_text("1")
+        step.proves_file("b")
     (work / "b").unlink()
     found = manager.recover("t")
     assert (Verdict.REPAIR, None, [True]) == (found.verdict, found.snapshot, [each.restorable for each in found.differences])
+    assert found.plan is not None
+    assert ["b"] == found.plan.paths("create")
     assert "manager.resume('t', default, repair=True)" == found.options[0]
     assert "it can be put back" in found.explain()
     assert "repair" == refused(manager)
-    (work / "a").unlink()
-    assert "diverged" == refused(manager)
+    assert not (work / "b").exists()
 
 
 def test_nothing_is_called_repairable_that_nobody_can_put_back(manager: CheckpointManager, work: Path):

@@ -1,196 +1,168 @@
-"""Where paths start: the base a checkpoint was committed under, a workspace that moved, and a base that is not there."""
+"""A task that works in a folder proves and keeps all of it with every step, whatever changed it."""
 
 import os
-import sqlite3
-from contextlib import closing
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from agentos.core.checkpoints import CheckpointManager
-from agentos.errors import EvidenceDefinitionError, EvidenceMismatchError, EvidenceUnavailableError, InvalidInputError
-from tests.support import content, exists, row, run
+from agentos.core.checkpoints import CheckpointManager, Task, Verdict
+from agentos.errors import InvalidInputError, NotSafeToResumeError, WorkspaceTakenError
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    (folder / "a.txt").write_text("a")
-    return folder
+def task(manager: CheckpointManager, work: Path):
+    (work / "src").mkdir()
+    (work / "src/main").write_text("as it was found")
+    with manager.task("t", workspace="src") as task:
+        yield task
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Path:
-    return tmp_path / "registry.sqlite"
+def shell(task: Task, command: str, **state) -> None:
+    with task.step("tool_executed", state):
+        subprocess.run(command, shell=True, check=True, cwd=task.manager.base_path)
 
 
-def committed(db: Path, base: Path, pack=None) -> str:
-    with CheckpointManager(db, base) as manager:
-        step = manager.begin_step("t", "tool_executed", {"n": 1})
-        checkpoint = manager.commit_step(step, pack or content("a.txt", "a"))
-        assert checkpoint.verified
-        assert str(base) == checkpoint.base_path
-        return checkpoint.checkpoint_id
+def test_the_first_resume_commits_the_workspace_as_it_was_found(task: Task):
+    assert {"n": 0} == task.resume({"n": 0})
+    assert task.recovery is not None
+    assert Verdict.FRESH == task.recovery.verdict
+    [baseline] = task.checkpoints()
+    assert (True, {"n": 0}) == (baseline.verified, baseline.snapshot_data)
+    [claim] = baseline.evidence_pack.evidence_list
+    assert ("directory_tree", 1, True) == (claim.evidence_type, claim.expected["files"], claim.metadata["kept"])
 
 
-def test_relative_paths_resolve_where_the_checkpoint_was_committed(db: Path, here: Path, tmp_path: Path, monkeypatch):
-    """A manager without a base of its own looks where the checkpoint was made, wherever it runs."""
-    checkpoint = committed(db, here)
-    monkeypatch.chdir(tmp_path)
-    with CheckpointManager(db) as manager:
-        assert manager.verify_checkpoint(checkpoint)
-        assert {"n": 1} == manager.rollback_to_checkpoint(checkpoint)
+def test_a_folder_that_is_not_there_is_made(manager: CheckpointManager, work: Path):
+    task = manager.task("t", workspace="a/b")
+    task.resume({})
+    assert (work / "a/b").is_dir()
 
 
-def test_an_explicit_base_takes_the_place_of_the_stored_one(db: Path, here: Path, tmp_path: Path):
-    """The workspace moved: a manager that was told so looks there and not where it was."""
-    checkpoint = committed(db, here)
-    there = tmp_path / "there"
-    here.rename(there)
-    with CheckpointManager(db, there) as manager:
-        assert manager.verify_checkpoint(checkpoint)
-    (there / "a.txt").write_text("b")
-    here.mkdir()
-    (here / "a.txt").write_text("a")
-    with CheckpointManager(db, there) as manager, pytest.raises(EvidenceMismatchError):
-        manager.rollback_to_checkpoint(checkpoint)
+def test_what_shell_commands_changed_is_put_back_like_everything_else(task: Task, work: Path):
+    """Edited, created, deleted, renamed, made executable, linked: all of it, and what came since is taken away."""
+    task.resume({})
+    shell(task, "echo one > a; mkdir -p deep/er; echo two > deep/er/b; ln -s a link; echo x > run; chmod +x run", n=1)
+    before = contents(work / "src")
+    subprocess.run(
+        "echo half >> a; rm deep/er/b; mv main moved; chmod -x run; ln -sf nowhere link; echo new > deep/c; mkdir left",
+        shell=True,
+        check=True,
+        cwd=work / "src",
+    )
+    task.release()
+    assert {"n": 1} == task.resume({}, repair=True)
+    assert before == contents(work / "src")
+    assert os.access(work / "src/run", os.X_OK)
+    assert not (work / "src/left").exists()
 
 
-def test_a_base_that_is_not_there_is_an_error_and_never_clears_the_flag(db: Path, here: Path, tmp_path: Path):
-    """An unmounted disk must not look like lost work: False or an error, and the last known answer stands."""
-    checkpoint = committed(db, here)
-    here.rename(tmp_path / "unmounted")
-    with CheckpointManager(db) as manager:
-        assert manager.verify_checkpoint(checkpoint) is False
-        with pytest.raises(EvidenceUnavailableError, match="the folder that paths start from is not there"):
-            manager.rollback_to_checkpoint(checkpoint)
-        stored = manager.get_checkpoint(checkpoint)
-        assert stored is not None
-        assert stored.verified is True
-        result = stored.evidence_pack.evidence_list[0].result
-        assert result is not None
-        assert ("error", "BASE_MISSING") == (result.outcome, result.code)
-        assert checkpoint == getattr(manager.get_last_verified_checkpoint("t"), "checkpoint_id", None)
+def test_a_step_that_never_ended_is_taken_back_to_the_baseline(task: Task, work: Path):
+    task.resume({"n": 0})
+    task.manager.begin_step("t", "tool_executed", {"n": 1}, lease=task.lease)
+    (work / "src/main").write_text("half")
+    task.release()
+    assert {"n": 0} == task.resume({}, repair=True)
+    assert "as it was found" == (work / "src/main").read_text()
 
 
-def test_a_wrong_explicit_base_that_is_not_there_is_an_error_too(db: Path, here: Path, tmp_path: Path):
-    """A mistyped workspace is no damage either."""
-    checkpoint = committed(db, here)
-    with CheckpointManager(db, tmp_path / "mistyped") as manager:
-        assert manager.verify_checkpoint(checkpoint) is False
-        stored = manager.get_checkpoint(checkpoint)
-    assert stored is not None
-    assert stored.verified is True
+def test_what_the_rules_leave_out_is_never_touched(manager: CheckpointManager, work: Path):
+    """`.gitignore` files in the folder, what the caller excludes, and what git keeps for itself."""
+    (work / ".gitignore").write_text("*.log\n")
+    (work / ".git").mkdir()
+    for name in ("a", "x.log", "cache", ".git/HEAD"):
+        (work / name).write_text("1")
+    task = manager.task("t", workspace=work, exclude=["/cache"])
+    task.resume({})
+    for name in ("a", "x.log", "cache", ".git/HEAD"):
+        (work / name).write_text("2")
+    task.release()
+    task.resume({}, repair=True)
+    assert {".git/HEAD": "2", ".gitignore": "*.log\n", "a": "1", "cache": "2", "x.log": "2"} == contents(work)
 
 
-def test_a_step_committed_by_another_process_resolves_where_it_began(db: Path, here: Path, tmp_path: Path):
-    """The base of a begun step travels with it; a manager without a base of its own keeps it."""
-    with CheckpointManager(db, here) as manager:
-        step = manager.begin_step("t", "tool_executed", {})
-    code = """
-import sys
-from agentos import CheckpointManager
-from tests.support import exists
-with CheckpointManager(sys.argv[1]) as manager:
-    checkpoint = manager.commit_step(sys.argv[2], exists("a.txt"))
-    print(checkpoint.verified, checkpoint.base_path)
-"""
-    assert f"True {here}\n" == run(code, db, step, cwd=tmp_path)
+def test_registry_and_vault_inside_the_workspace_are_left_out(work: Path):
+    with CheckpointManager(work / "st*re/registry.sqlite") as manager:
+        task = manager.task("t", workspace=work)
+        task.resume({})
+        (work / "a").write_text("1")
+        shell(task, "echo 2 > b")
+        (work / "b").unlink()
+        task.release()
+        task.resume({}, repair=True)
+        assert {"a": "1", "b": "2\n"} == {name: text for name, text in _texts(work).items() if "st*re" not in name}
+        assert "st*re" not in str(task.checkpoints()[0].evidence_pack.evidence_list[0].result)
 
 
-def test_a_relative_database_follows_the_same_rule(db: Path, here: Path, tmp_path: Path, monkeypatch):
-    """`metadata['db_path']` starts at the base as well."""
-    with closing(sqlite3.connect(here / "own.sqlite")) as connection:
-        connection.execute("create table jobs (id integer)")
-        connection.execute("insert into jobs values (1)")
-        connection.commit()
-    checkpoint = committed(db, here, row({"id": 1}, {}, "jobs", db_path="own.sqlite"))
-    monkeypatch.chdir(tmp_path)
-    with CheckpointManager(db) as manager:
-        assert manager.verify_checkpoint(checkpoint)
-    there = tmp_path / "there"
-    here.rename(there)
-    with CheckpointManager(db, there) as manager:
-        assert manager.verify_checkpoint(checkpoint)
+def _texts(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file() and "st*re" not in str(p)}
 
 
-def test_paths_given_relative_become_absolute_at_once(tmp_path: Path, here: Path, monkeypatch):
-    """A chdir after construction changes neither the base nor the registry."""
-    monkeypatch.chdir(tmp_path)
-    with CheckpointManager("registry.sqlite", Path("here")) as manager:
-        monkeypatch.chdir("/")
-        assert (str(tmp_path / "registry.sqlite"), here) == (manager.db_path, manager.base_path)
-        step = manager.begin_step("t", "tool_executed", {})
-        assert manager.commit_step(step, exists("a.txt")).verified
+def test_a_file_proven_by_name_is_never_ignored(manager: CheckpointManager, work: Path):
+    (work / ".gitignore").write_text("*.log\n")
+    task = manager.task("t", workspace=work)
+    task.resume({})
+    with task.step("tool_executed", {}) as step:
+        (work / "x.log").write_text("1")
+        step.proves_file("x.log")
+    (work / "x.log").write_text("2")
+    task.release()
+    task.resume({}, repair=True)
+    assert "1" == (work / "x.log").read_text()
 
 
-@pytest.mark.parametrize("path", ["../outside.txt", "sub/../../outside.txt", ".."])
-def test_a_path_that_leaves_the_base_is_refused_at_commit(db: Path, here: Path, path: str):
-    """`..` out of the base is a bad definition: nothing is stored."""
-    with CheckpointManager(db, here) as manager:
-        step = manager.begin_step("t", "tool_executed", {})
-        with pytest.raises(EvidenceDefinitionError, match="leaves the base path"):
-            manager.commit_step(step, exists(path))
-        assert [] == manager.list_checkpoints("t")
+def test_a_workspace_that_moved_is_one_argument(manager: CheckpointManager, work: Path):
+    (work / "old").mkdir()
+    with manager.task("t", workspace="old") as task:
+        task.resume({})
+        shell(task, "echo 1 > a", n=1)
+    (work / "old").rename(work / "new")
+    (work / "new/a").write_text("half")
+    with manager.task("t", workspace="new") as task:
+        assert {"n": 1} == task.resume({}, repair=True)
+    assert "1\n" == (work / "new/a").read_text()
 
 
-def test_a_link_out_of_the_base_is_not_followed(db: Path, here: Path, tmp_path: Path):
-    """A symlink inside the workspace that leads out of it cannot vouch for anything."""
-    (tmp_path / "outside.txt").write_text("x")
-    (here / "link").symlink_to(tmp_path / "outside.txt")
-    with CheckpointManager(db, here) as manager:
-        step = manager.begin_step("t", "tool_executed", {})
-        checkpoint = manager.commit_step(step, exists("link"))
-        result = checkpoint.evidence_pack.evidence_list[0].result
-    assert result is not None
-    assert ("error", "PATH_ESCAPES") == (result.outcome, result.code)
+@pytest.mark.parametrize("other", ["src", "src/deep", "."])
+def test_a_second_task_in_an_overlapping_workspace_is_refused(task: Task, work: Path, other: str):
+    task.resume({})
+    second = task.manager.at(work).task("second", workspace=other)
+    with pytest.raises(WorkspaceTakenError, match="task t works in"):
+        second.resume({})
+    with pytest.raises(WorkspaceTakenError), second.step("tool_executed", {}):
+        pass
+    assert [] == second.checkpoints()
+    task.finish()
+    second.resume({})
 
 
-def test_allowed_roots_bound_absolute_paths(db: Path, here: Path, tmp_path: Path):
-    """Absolute paths are allowed, unless roots are given: then only beneath one of them."""
-    (tmp_path / "outside.txt").write_text("x")
-    inside, outside = here / "a.txt", tmp_path / "outside.txt"
-    with CheckpointManager(db, here) as manager:
-        step = manager.begin_step("t", "tool_executed", {})
-        assert manager.commit_step(step, exists(inside, outside)).verified
-    with CheckpointManager(db, here, allowed_roots=[here]) as manager:
-        step = manager.begin_step("t", "tool_executed", {})
-        items = manager.commit_step(step, exists(inside, outside)).evidence_pack.evidence_list
-        assert [True, False] == [item.verified for item in items]
-        assert "is not beneath an allowed root" in str(items[1].verification_error)
+def test_tasks_that_say_so_share_a_workspace(manager: CheckpointManager, work: Path):
+    manager.task("one", workspace="src").resume({})
+    manager.task("two", workspace="src", shared=True).resume({})
+    with pytest.raises(WorkspaceTakenError):
+        manager.task("three", workspace="src").resume({})
 
 
-@pytest.mark.parametrize("roots", ["/tmp", Path("/tmp"), [], 5, [5], [""]])
-def test_allowed_roots_that_would_not_bound_anything_are_refused(db: Path, roots):
-    """A single path would be read letter by letter, `/` first, and an empty list would allow everything."""
-    with pytest.raises(InvalidInputError, match="allowed_roots"):
-        CheckpointManager(db, allowed_roots=roots)
-    assert not db.exists()
+@pytest.mark.parametrize("bad", ["*.log", [1], None, 3])
+def test_rules_are_a_list_of_lines(manager: CheckpointManager, bad: object):
+    with pytest.raises(InvalidInputError, match="exclude must be a list of lines"):
+        manager.task("t", workspace="src", exclude=bad)  # type: ignore[arg-type]
 
 
-def test_a_current_directory_that_is_gone_is_a_sentence(tmp_path: Path):
-    """Without a directory to start from, relative paths mean nothing, and that is said."""
-    code = """
-import os, sys
-from agentos import CheckpointError, CheckpointManager
-os.mkdir(sys.argv[1]); os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])
-for arguments in [(), ("relative.sqlite", "/"), (os.path.join(os.path.dirname(sys.argv[1]), "r.sqlite"),)]:
-    try:
-        CheckpointManager(*arguments)
-    except CheckpointError as error:
-        print(type(error).__name__, error.message)
-"""
-    said = run(code, tmp_path / "gone").splitlines()
-    assert ["InvalidInputError the current directory is not there"] * 3 == [line.partition(":")[0] for line in said]
-
-
-def test_the_registry_may_be_reached_through_a_link(here: Path, tmp_path: Path):
-    """A linked registry is one registry: both names see the same checkpoints."""
-    real = tmp_path / "real.sqlite"
-    link = tmp_path / "link.sqlite"
-    committed(real, here)
-    os.symlink(real, link)
-    committed(link, here)
-    with CheckpointManager(real) as manager:
-        assert [2, 1] == [each.sequence_number for each in manager.list_checkpoints("t")]
+def test_without_repair_it_says_what_it_would_do(task: Task, work: Path):
+    task.resume({})
+    (work / "src/main").write_text("!")
+    task.release()
+    with pytest.raises(NotSafeToResumeError) as refusal:
+        task.resume({})
+    said = refusal.value.recovery.explain()
+    assert "overwrite main" in said
+    assert "repair=True" in said

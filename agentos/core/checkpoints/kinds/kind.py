@@ -134,8 +134,9 @@ class Kind:
 
     def _check_metadata(self, evidence: Evidence) -> None:
         lifetime_of(evidence, self.lifetime)
-        if type(evidence.metadata.get("sensitive", False)) is not bool:
-            refuse(evidence, "metadata['sensitive'] must be true or false")
+        for name in ("sensitive", "keep"):
+            if type(evidence.metadata.get(name, False)) is not bool:
+                refuse(evidence, f"metadata['{name}'] must be true or false")
         if self.retries is Retries.NEVER:
             # Nothing is waited for: a `timeout` here is a remark about something else, such as the command that ran.
             return

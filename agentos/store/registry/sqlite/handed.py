@@ -56,6 +56,9 @@ class HandedMethods:
     def workspaces(self) -> list[tuple[StoredWorkspace, str | None]]:
         return self._database.read(lambda connection: restores.workspaces(Tables(connection)))
 
+    def claimed_elsewhere(self, task_id: str) -> list[tuple[str, str, str]]:
+        return self._database.read(lambda connection: restores.claimed_elsewhere(Tables(connection), task_id))
+
     def needing(self, after: int) -> list[tuple[int, Needing]]:
         return self._database.read(lambda connection: restores.needing(Tables(connection), after))
 

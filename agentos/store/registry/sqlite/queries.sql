@@ -206,6 +206,14 @@ from workspaces left join tasks on tasks.task_id = workspaces.task_id;
 insert into workspaces (task_id, path, shared, since, seal) values (?, ?, ?, ?, ?)
 on conflict (task_id) do update set path = excluded.path, shared = excluded.shared, since = excluded.since, seal = excluded.seal;
 
+-- The newest word of every other unfinished task on each of its files and trees.
+-- name: claimed_elsewhere
+select claims.task_id, subject, base, max(claims.sequence), lifetime
+from claims join tasks on tasks.task_id = claims.task_id
+where standing and tasks.status = 'active' and claims.task_id != ? and (subject glob 'file:*' or subject glob 'tree:*')
+group by claims.task_id, subject, base
+having lifetime in ('lasting', 'task');
+
 -- Everything that kept content may be needed for: packs of what is on a timeline, deleted checkpoints included, and open steps.
 -- name: needing
 select step_key from steps where superseded_by is null and state != 'abandoned' and step_key > ? order by step_key;

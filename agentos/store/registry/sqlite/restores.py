@@ -48,6 +48,11 @@ def update(tables: Tables, stored: StoredRestore) -> None:
     )
 
 
+def claimed_elsewhere(tables: Tables, task_id: str) -> list[tuple[str, str, str]]:
+    """Task, subject and base of the newest claims of other unfinished tasks."""
+    return [tuple(row[:3]) for row in tables.execute(SQL["claimed_elsewhere"], (task_id,)).fetchall()]
+
+
 def restore(tables: Tables, restore_id: str) -> StoredRestore | None:
     """The restore of this id."""
     row = tables.execute(SQL["restore"], (restore_id,)).fetchone()
@@ -103,7 +108,7 @@ def needed_by(tables: Tables, key: int) -> Needing | None:
 
 def _needing(tables: Tables, row: StepRow) -> Needing:
     # What a step was about to change is needed until it ended: then it is in what it claims, or the step never was.
-    return Needing(row.step_id, row.pack, touched(tables, row.step_id) if row.state == "begun" else None)
+    return Needing(row.step_id, row.task_id, row.pack, touched(tables, row.step_id) if row.state == "begun" else None)
 
 
 def _checked(row: tuple[Any, ...]) -> StoredRestore:

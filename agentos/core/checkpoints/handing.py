@@ -1,0 +1,116 @@
+"""The part of the manager that has hands: plan a restore, do it, undo it; and give back the space that nothing needs.
+
+Thin, as recovering.py is: each call checks its arguments and hands on, and what it needs is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentos._fork import importing
+from agentos._text import shown
+from agentos.core.checkpoints.identifiers import check_id, check_lease, check_optional_id
+from agentos.core.checkpoints.lease import Lease
+from agentos.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.hands import Hands
+    from agentos.core.checkpoints.parts import Parts
+    from agentos.core.checkpoints.ports import Registry
+    from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, VaultReport
+    from agentos.core.checkpoints.stored import StoredRestore
+
+
+class HandsCalls:
+    """What a manager does with what it kept."""
+
+    _registry: Registry
+
+    def plan_restore(self, checkpoint_id: str) -> RestorePlan:
+        """What would make the files that a checkpoint stands on as they were: measured now, changing nothing.
+
+        Raises:
+            CheckpointNotFoundError: no such checkpoint.
+        """
+        found: RestorePlan = _by_hand().plan_restore(self._parts(), check_id("checkpoint_id", checkpoint_id))
+        return found
+
+    def restore(self, plan: RestorePlan, *, lease: Lease | None = None) -> Restored:
+        """Do what a plan says, and measure the world again. What is overwritten or deleted is kept first, whatever its size.
+
+        Args:
+            lease: the claim under which this runs; without one the task is claimed for as long as it takes.
+
+        Raises:
+            RestoreRefusedError: the world moved since the plan was made; nothing was changed.
+            RestoreFailedError: it failed on the way, and everything is as it was before.
+            TaskHeldError: another living holder has the task.
+        """
+        by_hand = _by_hand()
+        if not isinstance(plan, by_hand.RestorePlan):
+            raise InvalidInputError(
+                f"restore takes what plan_restore() gave, found {shown(plan, 80)}",
+                hint="manager.restore(manager.plan_restore(id))",
+            )
+        found: Restored = by_hand.restore(self._parts(), plan, check_lease(lease))
+        return found
+
+    def plan_undo(self, restore_id: str) -> RestorePlan:
+        """What would put back what a restore overwrote and deleted; changes nothing.
+
+        Raises:
+            RestoreRefusedError: there is no such restore, or it changed nothing.
+        """
+        found: RestorePlan = _by_hand().plan_undo(self._parts(), check_id("restore_id", restore_id))
+        return found
+
+    def undo_restore(self, restore_id: str, *, lease: Lease | None = None) -> Restored:
+        """Put back what a restore overwrote and deleted, and take away what it made. This can be undone in its turn.
+
+        Raises:
+            RestoreRefusedError: there is no such restore, or it changed nothing.
+        """
+        return self.restore(self.plan_undo(restore_id), lease=lease)
+
+    def restores(self, task_id: str | None = None) -> list[StoredRestore]:
+        """The restores of a task, oldest first; of every task without one."""
+        check_optional_id("task_id", task_id)
+        return self._registry.restores(task_id)
+
+    def collect(self, dry_run: bool = False) -> Collected:  # noqa: FBT001, FBT002 - it is called by name or not at all
+        """Remove kept content that no live checkpoint, safety copy or interrupted step needs. Safe while others keep.
+
+        Args:
+            dry_run: only say what would be removed.
+        """
+        if type(dry_run) is not bool:
+            raise InvalidInputError(f"dry_run must be true or false, found {shown(dry_run, 60)}")
+        found: Collected = _needs().collect(self._registry, self._hands(), dry_run=dry_run)
+        return found
+
+    def vault_report(self) -> VaultReport:
+        """What kept content takes, and what it is needed for."""
+        found: VaultReport = _needs().report(self._registry, self._hands())
+        return found
+
+    # What the manager gives.
+
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    def _hands(self) -> Hands:
+        raise NotImplementedError
+
+
+def _by_hand() -> Any:
+    with importing:
+        from agentos.core.checkpoints import by_hand  # noqa: PLC0415 - most processes never put anything back
+
+    return by_hand
+
+
+def _needs() -> Any:
+    with importing:
+        from agentos.core.checkpoints import needs  # noqa: PLC0415 - as above
+
+    return needs

@@ -1,0 +1,99 @@
+"""What the rules need of hands, as one small port: keep content, give it back.
+
+Hands know files and nothing of claims; which content is worth keeping is decided in keeping.py, and what is to be put where in
+putting_back.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Protocol
+
+from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, Thing
+
+# Who else claims what is at this absolute path, in words; nothing if nobody does.
+Protected = Callable[[str], str]
+
+
+class Kept(StrEnum):
+    """What became of something that was to be kept."""
+
+    KEPT = "kept"
+    TOO_LARGE = "too large"
+    # It is not, or not any more, what was measured; or it cannot be read.
+    CHANGED = "changed"
+
+
+class Round(Protocol):
+    """One round of keeping. Nothing of it counts before `settle`."""
+
+    def has(self, digest: str) -> bool:
+        """Whether this content is kept already, or will be with this round."""
+
+    def bytes(self, data: bytes, *, like: str | None = None) -> str:
+        """Keep these bytes; their digest. `like` is that of an earlier version."""
+
+    def file(self, path: str, around: Surroundings, digest: str, most: int | None, *, like: str | None = None) -> Kept:
+        """Keep the content of the file at this path, if it has this digest and no more than so many bytes."""
+
+    def link(self, path: str, around: Surroundings, digest: str) -> Kept:
+        """Keep the text of the link at this path, if it has this digest."""
+
+    def settle(self) -> None:
+        """Make all of it durable."""
+
+
+class Hands(Protocol):
+    """Hands over one vault."""
+
+    def keeping(self) -> AbstractContextManager[Round]:
+        """Keep content in this block: settle it, commit what names it, and only then leave."""
+
+    @property
+    def place(self) -> str:
+        """Where everything is kept."""
+
+    @property
+    def limit(self) -> int | None:
+        """Bytes that everything may take."""
+
+    def has(self, digest: str) -> bool:
+        """Whether something is kept under this digest."""
+
+    def sizes(self) -> dict[str, int]:
+        """What everything takes, by digest."""
+
+    def collect(self, needed: Callable[[], Iterable[str]], *, dry_run: bool) -> Collected:
+        """Remove what is not needed; asked again while nobody can keep anything, for what became needed since."""
+
+    def content(self, digest: str) -> bytes | None:
+        """What is kept under this digest, checked; None if nothing is, or not what was kept."""
+
+    def make_folder(self, path: str) -> None:
+        """Make this folder and those above it, where there is none."""
+
+    def plan(
+        self, base: str, targets: Mapping[str, Thing], task_id: str, checkpoint_id: str, protected: Protected
+    ) -> RestorePlan:
+        """What would make each path below the base what it is to be, measured now; changes nothing."""
+
+    def plan_undo(self, restore_id: str, protected: Protected) -> RestorePlan:
+        """What would put back what a restore overwrote and deleted.
+
+        Raises:
+            RestoreRefusedError: there is no such restore, or it changed nothing.
+        """
+
+    def restore(self, plan: RestorePlan) -> Restored:
+        """Do what the plan says, wholly or not at all.
+
+        Raises:
+            RestoreRefusedError: the world moved since the plan was made; nothing was begun.
+            RestoreFailedError: it failed, and everything is as it was before.
+        """
+
+    def settle(self, restore_id: str) -> str:
+        """End a restore whose process died; in words, what became of it."""

@@ -1,0 +1,136 @@
+"""Which content of a step is kept, so that what it claims can be made true again.
+
+Claims of files and trees whose `metadata["keep"]` is true, or says nothing where whoever commits keeps by default. By default
+files up to a limit are kept; asked for by name, of any size. What became of it is in `metadata["kept"]`: true, false, or of a
+tree the names of what was not kept. Only what was measured is kept; what changed since is not what is claimed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agentos._text import shown
+from agentos.core.checkpoints.hands import Kept, Round
+from agentos.core.checkpoints.kinds import kind_of
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
+from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, tree_from
+from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.trees import FOLDER, LINK, Tree
+from agentos.errors import EvidenceUnavailableError
+
+# How many names of a tree are listed that were not kept.
+MOST_NAMED = 20
+
+
+class ToKeep(NamedTuple):
+    """A claim whose content is to be kept, and what was seen of it just now, if anything was looked at."""
+
+    evidence: Evidence
+    seen: Observation | None
+
+
+def wants(evidence: Evidence, *, by_default: bool) -> bool:
+    """Whether the content that this item claims is to be kept."""
+    return evidence.metadata.get("keep", by_default) is True and evidence.evidence_type in _KEEPERS
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Keeps what the steps of one manager claim.
+
+    Args:
+        limit: bytes of a file up to which its content is kept, unless more is asked for.
+        versions: the digest that each thing had when it was last kept, by base and path: the next one is like it.
+    """
+
+    limit: int
+    versions: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def keep(self, wanted: Iterable[ToKeep], around: Surroundings, kept: Round) -> None:
+        """Keep the content, make it durable, and write down in each claim what became of it.
+
+        Raises:
+            EvidenceUnavailableError: something changed between the look at it and this; nothing may be committed.
+        """
+        for item in wanted:
+            most = None if item.evidence.metadata.get("keep") is True else self.limit
+            one = _One(self, around, kept, most)
+            # What was seen to differ is not what is claimed, and what was not looked at may be.
+            differs = isinstance(item.seen, Unseen) or (isinstance(item.seen, Seen) and not _holds(item.evidence, item.seen))
+            keeper = _KEEPERS[EvidenceType(item.evidence.evidence_type)]
+            item.evidence.metadata["kept"] = False if differs else keeper(one, item)
+        kept.settle()
+
+
+def _holds(evidence: Evidence, seen: Seen) -> bool:
+    return kind_of(evidence).judge(evidence, seen.facts).outcome is Outcome.VERIFIED
+
+
+class _One:
+    """The keeping of one claim."""
+
+    __slots__ = ("_around", "_keeper", "_kept", "_most")
+
+    def __init__(self, keeper: Keeper, around: Surroundings, kept: Round, most: int | None) -> None:
+        self._keeper, self._around, self._kept, self._most = keeper, around, kept, most
+
+    def file(self, item: ToKeep) -> bool:
+        expected = item.evidence.expected
+        return self._content(expected["path"], expected["sha256"].lower(), seen=isinstance(item.seen, Seen))
+
+    def tree(self, item: ToKeep) -> Any:
+        claim, root = item.evidence, item.evidence.expected["path"]
+        tree = self._manifest(claim, item.seen)
+        if tree is None:
+            return False
+        not_kept = []
+        for name, kind, digest, _ in tree.entries:
+            if kind == FOLDER or self._kept.has(digest.hex()):
+                continue
+            path, seen = os.path.join(root, os.fsdecode(name)), isinstance(item.seen, Seen)
+            if not self._content(path, digest.hex(), seen=seen, link=kind == LINK):
+                not_kept.append(shown(os.fsdecode(name)))
+        return not not_kept or not_kept[:MOST_NAMED]
+
+    def _manifest(self, claim: Evidence, seen: Observation | None) -> Tree | None:
+        """The tree that is claimed, with its manifest in the vault and no longer beside the claim."""
+        digest, what = claim.expected["digest"].lower(), (self._around.base_path, f"{claim.expected['path']}/")
+        data = seen.facts.get("manifest") if isinstance(seen, Seen) else None
+        try:
+            if isinstance(data, bytes):
+                tree: Tree | None = tree_from(data, digest)
+            else:
+                tree = claimed_tree(digest, claim.metadata.get("manifest"), self._around.kept)
+        except UnfitManifestError:
+            return None
+        if isinstance(data, bytes):
+            self._kept.bytes(data, like=self._keeper.versions.get(what))
+            self._keeper.versions[what] = digest
+            claim.metadata.pop("manifest", None)
+        return tree
+
+    def _content(self, path: str, digest: str, *, seen: bool, link: bool = False) -> bool:
+        what = (self._around.base_path, path)
+        became = Kept.KEPT
+        if link:
+            became = self._kept.link(path, self._around, digest)
+        elif not self._kept.has(digest):
+            became = self._kept.file(path, self._around, digest, self._most, like=self._keeper.versions.get(what))
+        if became is Kept.KEPT:
+            self._keeper.versions[what] = digest
+        elif became is Kept.CHANGED and seen:
+            raise EvidenceUnavailableError(
+                f"{shown(path)}: changed after it was measured and before it was kept; nothing was stored",
+                hint="wait until whoever writes it is done, then commit again",
+            )
+        return became is Kept.KEPT
+
+
+_KEEPERS: Mapping[str, Callable[[_One, ToKeep], Any]] = {
+    EvidenceType.FILE_SHA256: _One.file,
+    EvidenceType.DIRECTORY_TREE: _One.tree,
+}

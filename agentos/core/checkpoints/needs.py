@@ -1,0 +1,109 @@
+"""Which kept content is needed, by whom, and what it takes.
+
+Needed is what a checkpoint says that it kept, unless it was rolled back past; what a step that has not ended said it would
+change; and what a restore overwrote, until that is pruned. A tree needs its manifest and all that is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agentos.core.checkpoints import records
+from agentos.core.checkpoints.hands import Hands
+from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree
+from agentos.core.checkpoints.ports import Registry
+from agentos.core.checkpoints.repairing import touched_things
+from agentos.core.checkpoints.restores import Collected, Kind, VaultReport, operations_from
+from agentos.core.checkpoints.stored import Needing, StoredRestore
+from agentos.core.checkpoints.trees import FOLDER
+
+# Keys begin with the clock of whoever began the step, in milliseconds above 15 bits: those of an hour are asked about again.
+_OUT_OF_ORDER = 3_600_000 << 15
+
+
+class Needs:
+    """What is needed, asked for again and again: only what became needed since is looked up again."""
+
+    def __init__(self, registry: Registry, hands: Hands) -> None:
+        self._registry = registry
+        self._hands = hands
+        self._asked_to = 0
+        # Steps that had not ended when they were asked about.
+        self._open: set[int] = set()
+
+    def __call__(self) -> Iterator[str]:
+        """The digests that became needed since this was asked last."""
+        for key in sorted(self._open):
+            found = self._registry.needed_by(key)
+            self._open.discard(key)
+            if found is not None:
+                yield from self._of_step(key, found)
+        for key, found in self._registry.needing(max(0, self._asked_to - _OUT_OF_ORDER)):
+            self._asked_to = max(self._asked_to, key)
+            yield from self._of_step(key, found)
+        for stored in self._registry.restores(None):
+            yield from of_restore(stored)
+
+    def _of_step(self, key: int, found: Needing) -> Iterator[str]:
+        if found.pack is None:
+            self._open.add(key)
+        yield from of_step(found, self._hands)
+
+
+def of_step(found: Needing, hands: Hands) -> Iterator[str]:
+    """What one step needs."""
+    if found.pack is not None:
+        for item in records.decode_pack(found.pack).evidence_list:
+            yield from _of_claim(item, hands)
+    for _, thing in touched_things(found.touched):
+        if thing.kind is Kind.FILE:
+            yield thing.sha256
+
+
+def of_restore(stored: StoredRestore) -> Iterator[str]:
+    """What taking a restore back needs, and finishing it."""
+    for operation in operations_from(stored.operations):
+        for thing in (operation.before, operation.after):
+            if thing.kind is Kind.FILE:
+                yield thing.sha256
+
+
+def _of_claim(item: Evidence, hands: Hands) -> Iterator[str]:
+    if not item.metadata.get("kept"):
+        return
+    if item.evidence_type == EvidenceType.FILE_SHA256:
+        yield item.expected["sha256"].lower()
+    elif item.evidence_type == EvidenceType.DIRECTORY_TREE:
+        digest = item.expected["digest"].lower()
+        yield digest
+        try:
+            tree = claimed_tree(digest, item.metadata.get("manifest"), hands.content)
+        except UnfitManifestError:
+            return
+        for _, kind, content, _ in [] if tree is None else tree.entries:
+            if kind != FOLDER:
+                yield content.hex()
+
+
+def collect(registry: Registry, hands: Hands, *, dry_run: bool) -> Collected:
+    """Remove what nothing needs."""
+    return hands.collect(Needs(registry, hands), dry_run=dry_run)
+
+
+def report(registry: Registry, hands: Hands) -> VaultReport:
+    """What takes the space: each content counts for the first that needs it, checkpoints before safety copies."""
+    sizes = hands.sizes()
+    left = dict(sizes)
+    tasks: dict[str, int] = {}
+    for _, found in registry.needing(0):
+        tasks[found.task_id] = tasks.get(found.task_id, 0) + _taken(left, of_step(found, hands))
+    safety = sum(_taken(left, of_restore(stored)) for stored in registry.restores(None))
+    return VaultReport(
+        hands.place, sum(sizes.values()), len(sizes), hands.limit, {name: size for name, size in tasks.items() if size}, safety,
+        sum(left.values()),
+    )  # fmt: skip
+
+
+def _taken(left: dict[str, int], digests: Iterable[str]) -> int:
+    return sum(left.pop(digest, 0) for digest in digests)

@@ -1,0 +1,138 @@
+"""Put a world back: say whether that can be done, plan it, do it under the task's claim, and measure again.
+
+What is to be where is read off the claims in putting_back.py; hands plan and do. Here is what belongs to the task: whose claims
+protect what, what an interrupted step said it would change, and which restores died with their process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from agentos._text import shown
+from agentos.core.checkpoints import codec
+from agentos.core.checkpoints.hands import Hands
+from agentos.core.checkpoints.judging import Finding, Judged
+from agentos.core.checkpoints.models import EvidenceType
+from agentos.core.checkpoints.ports import Registry, StoredStep
+from agentos.core.checkpoints.putting_back import Stands, Wishes, manifest_of
+from agentos.core.checkpoints.restores import NOTHING, Cannot, Kind, RestorePlan, Thing
+from agentos.core.checkpoints.results import Outcome
+
+_PATHS = ("file:", "tree:")
+
+
+class PuttingBack:
+    """What hands can do for one task."""
+
+    def __init__(self, registry: Registry, hands: Callable[[], Hands], task_id: str) -> None:
+        self._registry = registry
+        self._hands = hands
+        self._task_id = task_id
+
+    def may(self, finding: Finding) -> bool:
+        """Whether it is worth planning: quick, and wrong only in what hands will notice."""
+        evidence = finding.evidence
+        if finding.result.outcome is not Outcome.FAILED:
+            # What could not be checked does not differ.
+            return True
+        if evidence.evidence_type == EvidenceType.FILE_SHA256:
+            return self._hands().has(evidence.expected["sha256"].lower())
+        if evidence.evidence_type == EvidenceType.DIRECTORY_TREE:
+            return manifest_of(evidence, finding.claimed.around) is not None
+        return evidence.evidence_type in (EvidenceType.ARTIFACT_ABSENT, EvidenceType.ARTIFACT_EXISTS)
+
+    def plan(
+        self,
+        candidate: StoredStep,
+        base: str,
+        claims: Iterable[Stands],
+        judged: Judged,
+        *,
+        retried: Sequence[StoredStep] = (),
+    ) -> RestorePlan:
+        """What would make the world of this checkpoint hold; what cannot be put back is in it, with the reason.
+
+        Args:
+            retried: interrupted steps that will run again, and find what they said they would change as it was.
+        """
+        wishes = Wishes(base)
+        wishes.add(claims, judged.findings)
+        for step in retried:
+            if step.base_path == base or base != candidate.base_path:
+                wishes.add_unclaimed(touched_things(self._registry.touched(step.step_id)))
+        return self._planned(wishes, candidate)
+
+    def plan_removal(self, candidate: StoredStep, base: str, paths: Iterable[str]) -> RestorePlan:
+        """What would take away what was left behind at these paths."""
+        return self._planned(Wishes(base, dict.fromkeys(paths, NOTHING)), candidate)
+
+    def undoing(self, restore_id: str) -> RestorePlan:
+        """What would put back what a restore overwrote."""
+        return self._hands().plan_undo(restore_id, self._protected)
+
+    def _planned(self, wishes: Wishes, candidate: StoredStep) -> RestorePlan:
+        plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, candidate.checkpoint_id or "", self._protected)
+        cannot = tuple(Cannot(subject, why) for subject, why in wishes.cannot.items())
+        return replace(plan, cannot=plan.cannot + cannot)
+
+    def _protected(self, path: str) -> str:
+        """Which other task's live world claims what is at this absolute path; nothing if none does."""
+        for place in (path, *_above(path)):
+            task_id = self._claimed_elsewhere.get(place)
+            if task_id is not None and (place == path or place in self._trees_elsewhere):
+                return f"task {shown(task_id, 80)}"
+        return ""
+
+    @cached_property
+    def _claimed_elsewhere(self) -> dict[str, str]:
+        found = {}
+        for task_id, subject, base in self._registry.claimed_elsewhere(self._task_id):
+            found[_place(subject, base)] = task_id
+        return found
+
+    @cached_property
+    def _trees_elsewhere(self) -> set[str]:
+        # Two tasks that share a folder both claim all of it: of that only what is claimed by name is another's.
+        shared = {workspace.path for workspace, _ in self._registry.workspaces() if workspace.shared}
+        claims = self._registry.claimed_elsewhere(self._task_id)
+        return {_place(subject, base) for _, subject, base in claims if subject.startswith("tree:")} - shared
+
+
+def settle_restores(registry: Registry, hands: Callable[[], Hands], task_id: str) -> list[str]:
+    """End the restores of this task whose processes died: what was not wholly done is taken back. Says what was settled."""
+    return [
+        f"restore {stored.restore_id} was interrupted: {hands().settle(stored.restore_id)}"
+        for stored in registry.restores(task_id)
+        if stored.ended_at is None
+    ]
+
+
+# What a step is about to change.
+
+
+def touched_bytes(things: Iterable[tuple[str, Thing]]) -> bytes:
+    """What a step said it would change, as it was then, for the registry."""
+    plain = [
+        {"path": path, "kind": thing.kind.value, "sha256": thing.sha256, "size": thing.size, "target": thing.target}
+        for path, thing in things
+    ]
+    return codec.encode({"things": plain})
+
+
+def touched_things(stored: bytes | None) -> Iterator[tuple[str, Thing]]:
+    """The same, read back; nothing if the step said nothing."""
+    for each in [] if stored is None else codec.decode(stored)["things"]:
+        yield each["path"], Thing(Kind(each["kind"]), each["sha256"], each["size"], target=each["target"])
+
+
+def _place(subject: str, base: str) -> str:
+    return os.path.normpath(os.path.join(base, subject.partition(":")[2]))
+
+
+def _above(path: str) -> Iterator[str]:
+    while path not in ("", "/"):
+        path = os.path.dirname(path)
+        yield path

@@ -1,0 +1,133 @@
+"""What a step proves is kept, so that it can be put back; and what is not kept says so."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack
+from agentos.errors import EvidenceDefinitionError, InvalidInputError, VaultFullError
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def kept(manager: CheckpointManager, data: bytes) -> bytes | None:
+    return manager._hands().content(digest_of(data))
+
+
+def claims(manager: CheckpointManager, task: str = "t") -> list[Evidence]:
+    return manager.list_checkpoints(task)[0].evidence_pack.evidence_list
+
+
+def test_a_file_that_a_step_proves_is_kept_as_it_was(manager: CheckpointManager, work: Path):
+    with manager.task("t").step("tool_executed", {}) as step:
+        (work / "a").write_bytes(b"one")
+        step.proves_file("a")
+    assert b"one" == kept(manager, b"one")
+    assert claims(manager)[0].metadata["kept"] is True
+
+
+def test_a_file_beyond_the_limit_is_proven_and_not_kept_and_says_so(db: Path, work: Path):
+    with CheckpointManager(db, keep_limit=10) as manager:
+        with manager.task("t").step("tool_executed", {}) as step:
+            (work / "a").write_bytes(b"x" * 11)
+            step.proves_file("a")
+        assert step.checkpoint is not None
+        assert step.checkpoint.verified
+        assert claims(manager)[0].metadata["kept"] is False
+        assert kept(manager, b"x" * 11) is None
+
+
+def test_what_is_asked_for_by_name_is_kept_whatever_its_size_and_what_is_not_wanted_is_not(db: Path, work: Path):
+    with CheckpointManager(db, keep_limit=10) as manager:
+        with manager.task("t").step("tool_executed", {}) as step:
+            (work / "a").write_bytes(b"x" * 11)
+            (work / "b").write_bytes(b"b")
+            step.proves_file("a", keep=True)
+            step.proves_file("b", keep=False)
+        assert b"x" * 11 == kept(manager, b"x" * 11)
+        assert kept(manager, b"b") is None
+        assert [True, None] == [each.metadata.get("kept") for each in claims(manager)]
+
+
+def test_in_the_style_of_packs_a_claim_asks_to_be_kept(manager: CheckpointManager, work: Path):
+    for name in ("a", "b"):
+        (work / name).write_bytes(name.encode())
+    pack = EvidencePack([Evidence("file_sha256", n, {"path": n, "sha256": digest_of(n.encode())}) for n in ("a", "b")])
+    pack.evidence_list[0].metadata["keep"] = True
+    manager.commit_step(manager.begin_step("t", "tool_executed", {}), pack)
+    assert (b"a", None) == (kept(manager, b"a"), kept(manager, b"b"))
+
+
+def test_a_manager_that_keeps_keeps_every_file_that_is_claimed(db: Path, work: Path):
+    (work / "a").write_bytes(b"a")
+    with CheckpointManager(db, keep=True) as manager:
+        pack = EvidencePack([Evidence.capture_file("a")])
+        manager.commit_step(manager.begin_step("t", "tool_executed", {}), pack)
+        assert b"a" == kept(manager, b"a")
+        assert "kept" not in pack.evidence_list[0].metadata
+
+
+def test_only_what_was_claimed_is_kept(db: Path, work: Path):
+    """A claim that does not hold keeps nothing: what is there is not what is claimed."""
+    (work / "a").write_bytes(b"other")
+    with CheckpointManager(db, keep=True) as manager:
+        pack = EvidencePack([Evidence("file_sha256", "a", {"path": "a", "sha256": digest_of(b"claimed")})])
+        found = manager.commit_step(manager.begin_step("t", "tool_executed", {}), pack)
+        assert not found.verified
+        assert found.evidence_pack.evidence_list[0].metadata["kept"] is False
+        assert not list(manager._hands().sizes())
+
+
+def test_a_budget_that_is_spent_refuses_the_commit_and_stores_nothing(db: Path, work: Path):
+    with CheckpointManager(db, vault_limit=1000) as manager:
+        (work / "a").write_bytes(os.urandom(3200))
+        step = manager.task("t").step("tool_executed", {})
+        step.proves_file("a")
+        with pytest.raises(VaultFullError, match="1,000 bytes"), step:
+            pass
+        assert [] == manager.list_checkpoints("t")
+        assert [step.step_id] == [each.step_id for each in manager.list_open_steps("t")]
+        assert [] == list(manager._hands().sizes())
+
+
+@pytest.mark.parametrize("keep", [1, "yes", 0])
+def test_keep_is_true_false_or_nothing(manager: CheckpointManager, keep: object):
+    with pytest.raises(InvalidInputError, match="keep must be true, false or None"):
+        manager.task("t").step("tool_executed", {}).proves_file("a", keep=keep)  # type: ignore[arg-type]
+    item = Evidence("artifact_absent", "a", {"path": "a"}, {"keep": keep})
+    with pytest.raises(EvidenceDefinitionError, match="metadata\\['keep'\\] must be true or false"):
+        manager.commit_step(manager.begin_step("t", "tool_executed", {}), EvidencePack([item]))
+
+
+# What a step is about to change.
+
+
+def test_what_a_step_touches_is_kept_before_it_begins_and_put_back_by_a_repair(manager: CheckpointManager, work: Path):
+    """Nobody ever claimed it, and still the step that is run again finds it as it was."""
+    (work / "input").write_bytes(b"as it was")
+    with manager.task("t").step("tool_executed", {"n": 1}) as step:
+        (work / "a").write_bytes(b"a")
+        step.proves_file("a")
+    manager.begin_step("t", "tool_executed", {"n": 2}, touches=["input", "new"])
+    (work / "input").write_bytes(b"half")
+    (work / "new").write_bytes(b"half")
+    (work / "a").write_bytes(b"half")
+    assert {"n": 1} == manager.resume("t", {}, repair=True)
+    assert (b"as it was", b"a", False) == (
+        (work / "input").read_bytes(),
+        (work / "a").read_bytes(),
+        (work / "new").exists(),
+    )
+
+
+def test_what_cannot_be_looked_at_is_not_begun(manager: CheckpointManager, work: Path):
+    os.mkfifo(work / "pipe")
+    with pytest.raises(InvalidInputError, match="touches: pipe: expected a file"):
+        manager.begin_step("t", "tool_executed", {}, touches=["pipe"])
+    with pytest.raises(InvalidInputError, match="touches must be a list of paths"):
+        manager.begin_step("t", "tool_executed", {}, touches="pipe")
+    assert [] == manager.list_open_steps("t")
