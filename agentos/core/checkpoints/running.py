@@ -7,7 +7,7 @@ kinds/commands.py. Pure: nothing is run or looked at here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,12 @@ class CommandRun:
     exit_code: int | None
     signal: int | None
     timed_out: bool
-    stdout: bytes
-    stderr: bytes
+    # Not for a log: it is much, and may be sensitive.
+    stdout: bytes = field(repr=False)
+    stderr: bytes = field(repr=False)
     # Seconds.
     duration: float
-    evidence: Evidence
+    evidence: Evidence = field(repr=False)
 
     @property
     def ok(self) -> bool:

@@ -151,12 +151,12 @@ def test_a_record_of_another_command_is_no_record_of_this_one():
 
 def test_the_reason_has_the_last_words_escaped():
     """The last line of stderr, else of stdout; more of it in the notes; nothing of it if the item is sensitive."""
-    said = {**STREAM, "tail": "one\n\n\x1b[2Jtwo\n \n"}
+    said = {**STREAM, "tail": "10%\rone\n\n\x1b[2Jtwo\n \n"}
     found = judged(told(exit_code=1, stdout={**STREAM, "tail": "out"}, stderr=said), command="pytest -q")
     assert found.message == (
         "pytest -q: expected exit code 0, recorded 1 (after 12.4 s, 2026-03-01T10:02:11+00:00); its stderr ends: \\x1b[2Jtwo"
     )
-    assert ["stdout: out", "stderr: one", "stderr: \\x1b[2Jtwo"] == found.notes
+    assert ["stdout: out", "stderr: 10%", "stderr: one", "stderr: \\x1b[2Jtwo"] == found.notes
     hidden = judged(told(exit_code=1, stderr=said), sensitive=True)
     assert ("(sensitive)", []) == (hidden.found, hidden.notes)
     assert "two" not in hidden.message

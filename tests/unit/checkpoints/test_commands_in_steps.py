@@ -116,7 +116,9 @@ def test_a_record_goes_through_the_store(task, manager):
 def test_a_sensitive_command_is_nowhere_in_the_registry(task, db):
     """Its arguments and what it said are given to whoever ran it, and to nobody else."""
     with task.step("tool_executed", {}) as step:
-        assert "hunter2\n" == step.run(["echo", "hunter2"], sensitive=True).text
+        ran = step.run(["echo", "hunter2"], sensitive=True)
+        assert "hunter2\n" == ran.text
+        assert "hunter2" not in repr(ran)
     task.manager.close()
     for file in db.parent.glob(f"{db.name}*"):
         assert b"hunter2" not in file.read_bytes()

@@ -16,6 +16,7 @@ import pytest
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import EvidenceUnavailableError, InvalidInputError
+from agentos.probes import children
 
 EMPTY = hashlib.sha256().hexdigest()
 
@@ -160,6 +161,14 @@ def test_all_that_is_said_at_the_end_is_heard(base):
     """What lies in the pipe when the command is gone belongs to it, every time."""
     for _ in range(20):
         assert 65_536 == record(["head", "-c", "65536", "/dev/zero"], base)["stdout"]["bytes"]
+
+
+def test_what_lies_in_the_pipes_is_heard_however_late_it_is_read(base, monkeypatch):
+    """A process that others keep from running comes to it when the time for last words is over."""
+    monkeypatch.setattr(children, "_LAST_WORDS", -1.0)
+    for _ in range(5):
+        found = record(["sh", "-c", "head -c 65536 /dev/zero; head -c 65536 /dev/zero >&2"], base)
+        assert (65_536, 65_536) == (found["stdout"]["bytes"], found["stderr"]["bytes"])
 
 
 def test_what_is_no_text_is_told_as_text(base):

@@ -104,7 +104,8 @@ def _last_line(record: dict[str, Any]) -> str:
 
 
 def _lines_of(tail: str) -> list[str]:
-    return [line.rstrip() for line in tail.split("\n") if line.strip()]
+    # What is written over itself on a terminal, such as progress, is as many lines.
+    return [line.rstrip() for line in tail.replace("\r", "\n").split("\n") if line.strip()]
 
 
 def _failed(code: str, message: str, record: dict[str, Any] | None = None) -> Verdict:
