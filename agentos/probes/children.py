@@ -11,6 +11,7 @@ import contextlib
 import os
 import selectors
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _NAP = 0.05
 _END = "end"
 # What a child leaves in its pipes is there at once; whoever holds them open after it is not waited for.
 _LAST_WORDS = 0.2
+# An interrupted start is over by then.
+_START = 5.0
 # What lies in both pipes is read however late this process comes to it, and it is no more than this.
 _MOST_LEFT = 1 << 21
 
@@ -64,34 +67,95 @@ def run_child(
     with importing:
         import subprocess  # noqa: PLC0415 - few looks need a child
 
-    child = subprocess.Popen(
-        list(argv),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        pass_fds=tuple(pass_fds),
-        start_new_session=True,
+    starting = _Starting(
+        lambda: subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+        )
     )
 
     def kill() -> None:
         # Its number stays its own, and its group's, until it is waited for: nobody else is ever killed here.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+        if starting.child is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(starting.child.pid, signal.SIGKILL)
 
-    if cancel is not None:
-        cancel.calls(kill)
     try:
+        child = starting.take()
+        if cancel is not None:
+            cancel.calls(kill)
         with _Output(child, sink) as output:
             return _followed(child, output, until)
     finally:
         if cancel is not None:
             cancel.forget(kill)
+        starting.settle()
         kill()
-        # One that hangs in the kernel dies when the kernel lets go; nobody waits for that here.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=1)
+        if starting.child is not None:
+            _forget(starting.child)
+
+
+def _forget(child: subprocess.Popen[bytes]) -> None:
+    import subprocess  # noqa: PLC0415 - as above
+
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+    # One that hangs in the kernel dies when the kernel lets go; nobody waits for that here.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=1)
+
+
+class _Starting:
+    """The start of a child, which no interrupt tears.
+
+    A signal that comes meanwhile would raise after the child was made and before anybody has its number: then it could not be
+    ended any more. Handlers run in the main thread alone, so a child of the main thread is made in another one.
+    """
+
+    def __init__(self, make: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self.child: subprocess.Popen[bytes] | None = None
+        self._make = make
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._done = threading.Event()
+
+    def take(self) -> subprocess.Popen[bytes]:
+        """The child.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        if threading.current_thread() is threading.main_thread():
+            self._thread = threading.Thread(target=self._run, name="agentos-start", daemon=True)
+            self._thread.start()
+            self._done.wait()
+        else:
+            self._run()
+        if self.child is None:
+            assert self._error is not None
+            raise self._error
+        return self.child
+
+    def settle(self) -> None:
+        """Wait until it is known whether there is a child; where the thread never began, there is none."""
+        if self._thread is not None:
+            self._done.wait(_START)
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            self.child = self._make()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the child was asked for
+            self._error = error
+        finally:
+            self._done.set()
 
 
 def _followed(child: subprocess.Popen[bytes], output: _Output, until: float) -> Ended:
@@ -138,9 +202,6 @@ class _Output:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._selector.close()
-        for stream in self._streams.values():
-            if stream is not None:
-                stream.close()
         if self._end is not None:
             os.close(self._end)
 
