@@ -329,7 +329,9 @@ class StepBlock:
         ran = capturing.run(command)
         self._claims.append(ran.evidence)
         for claim in files:
-            self._measure(_kept(claim, None))
+            # What the block says of it itself, such as whether it is kept, counts more.
+            if all(isinstance(each, Evidence) or self._asked(each) != self._asked(claim) for each in self._claims):
+                self._measure(_kept(claim, None))
         return ran
 
     def _measure(self, claim: Wanted) -> None:

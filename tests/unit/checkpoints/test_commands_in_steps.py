@@ -123,3 +123,12 @@ def test_a_sensitive_command_is_nowhere_in_the_registry(task, db):
     for file in db.parent.glob(f"{db.name}*"):
         assert b"hunter2" not in file.read_bytes()
     assert "a command (sensitive)" == step.checkpoint.evidence_pack.evidence_list[0].description
+
+
+def test_what_the_block_says_of_a_product_itself_counts_more(task):
+    """A file that was claimed in words of its own is not claimed in other words because a command leaves it."""
+    with task.step("tool_executed", {}) as step:
+        step.proves_file("out", "the report", keep=False)
+        step.run(["touch", "out"], products=["out"])
+    [file, _] = step.checkpoint.evidence_pack.evidence_list
+    assert ("the report", False) == (file.description, file.metadata["keep"])
