@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentos.core.checkpoints import (
-    Checkpoint,
-    CheckpointError,
-    CheckpointManager,
-    Evidence,
-    EvidencePack,
-    EvidenceType,
-    EvidenceVerifier,
-    VerificationStatus,
-)
-
 if TYPE_CHECKING:
-    from agentos.core.checkpoints import Task
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from agentos.core.checkpoints import (
+        Checkpoint,
+        CheckpointError,
+        CheckpointManager,
+        Evidence,
+        EvidencePack,
+        EvidenceType,
+        EvidenceVerifier,
+        Task,
+        VerificationStatus,
+    )
 
 __all__ = [
     "Checkpoint",
@@ -62,4 +62,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - reads the installed package's metadata from disk
 
         return version("agentos-recovery")
-    raise AttributeError(f"module 'agentos' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'agentos' has no attribute {name!r}")
+    # Every module of agentos imports this one first, also those that need none of these names: `agentos --help` is one.
+    import importlib  # noqa: PLC0415 - as above
+
+    from agentos._fork import importing  # noqa: PLC0415
+
+    with importing:
+        return getattr(importlib.import_module("agentos.core.checkpoints"), name)

@@ -35,11 +35,11 @@ SyncFiles = Callable[[EvidencePack, Surroundings, datetime], None]
 
 
 def manager_parts(
-    db_path: str | Path, durability: str, lock_timeout: float
+    db_path: str | Path, durability: str, lock_timeout: float, *, readonly: bool = False
 ) -> tuple[Registry, SyncFiles, str, Callable[[], Process]]:
     """Registry, what makes claimed files durable, the registry's path, and who asks."""
     mode = durability_named(durability)
-    registry = open_registry(db_path, mode, lock_timeout)
+    registry = open_registry(db_path, mode, lock_timeout, readonly=readonly)
     return registry, _sync_files if mode is Durability.FULL else _leave_files, registry.path, this_process
 
 

@@ -1,7 +1,7 @@
 """Run agentos from a checkout: the demo, or whatever command is given.
 
     python3 scripts/run.py                  the demo
-    python3 scripts/run.py timeline TASK --json      any agentos command
+    python3 scripts/run.py verify CHECKPOINT --json  any agentos command
 
 It prepares the environment if that is needed, and stays in the folder it was called from.
 """

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import click
+from agentos.cli import where
+from agentos.cli.door import Door
+from agentos.cli.verb import verb
 
-from agentos.cli.options import db_option
-from agentos.store import ensure_migrations
+SHAPE = {
+    "registry": "the path of the registry",
+    "applied": "the migrations that this call applied, in order; empty if it was up to date",
+}
 
 
-@click.command("migrate")
-@db_option
-def command(db: str) -> None:
+@verb("migrate", SHAPE)
+def command(door: Door) -> None:
     """Bring the registry to the schema this version needs; create it if it is not there."""
-    applied = ensure_migrations(db)
-    for name in applied:
-        click.echo(f"applied {name}")
-    if not applied:
-        click.echo("up to date")
+    from agentos.store import ensure_migrations  # noqa: PLC0415 - help needs no store
+
+    path = where.absolute_registry(door.db)
+    applied = ensure_migrations(path)
+    lines = [f"applied {name}" for name in applied] or ["up to date"]
+    door.answer({"registry": path, "applied": applied}, lines)

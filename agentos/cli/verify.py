@@ -2,66 +2,59 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
 import click
 
-from agentos._text import shown
+from agentos.cli import exits
+from agentos.cli.door import Door, note
+from agentos.cli.exits import Exit
 from agentos.cli.marks import mark_of
-from agentos.cli.options import db_option, json_option, open_existing
-from agentos.cli.reports import reported
-from agentos.core.checkpoints import Checkpoint, Evidence, Outcome
-from agentos.core.checkpoints.policy import verdict
+from agentos.cli.verb import verb
 
-_FAILED, _UNKNOWN = 4, 8
+if TYPE_CHECKING:
+    from agentos.core.checkpoints import VerificationReport
+
+SHAPE = {
+    "outcome": "`verified`, `failed` or `error`: of all reports together",
+    "reports": "one for each checkpoint: `checkpoint`, `policy`, `verified_at`, `summary`, and `results`, item by item",
+}
 
 
-@click.command("verify")
-@click.argument("checkpoint_id")
+@verb("verify", SHAPE)
+@click.argument("checkpoint_id", metavar="CHECKPOINT")
 @click.option("--base", default=None, metavar="PATH", help="Where the workspace is now, if it moved.")
-@db_option
-@json_option
-def command(checkpoint_id: str, base: str | None, db: str, as_json: bool) -> None:  # noqa: FBT001 - click passes flags
-    """Measure what CHECKPOINT_ID claims. Exit code 0: it holds; 4: it does not; 8: something could not be checked."""
-    with open_existing(db, base) as manager:
-        holds = manager.verify_checkpoint(checkpoint_id)
-        checkpoint = manager.get_checkpoint(checkpoint_id)
-    if checkpoint is None:
-        # Deleted by somebody else between the two calls.
-        raise click.exceptions.Exit(3)
-    if as_json:
-        click.echo(json.dumps({"holds": holds, "checkpoint": reported(checkpoint)}))
-    else:
-        _report(checkpoint, holds=holds)
-    raise click.exceptions.Exit(0 if holds else _code(checkpoint))
+@click.option("--junit", default=None, metavar="FILE", help="Also write the report as JUnit XML.")
+@click.option("--markdown", default=None, metavar="FILE", help="Also write the report as Markdown.")
+def command(door: Door, checkpoint_id: str, base: str | None, junit: str | None, markdown: str | None) -> Exit:
+    """Measure what CHECKPOINT claims, and say item by item what was expected and what was found."""
+    with door.measuring(base) as manager:
+        reports = [manager.verification_report(checkpoint_id)]
+    _write(reports, junit, markdown)
+    ended = exits.worst(exits.OUTCOMES[report.outcome] for report in reports)
+    outcome = next(name for name, code in exits.OUTCOMES.items() if code is ended)
+    door.answer({"outcome": outcome, "reports": [report.to_dict() for report in reports]}, map(_table, reports))
+    return ended
 
 
-def _report(checkpoint: Checkpoint, *, holds: bool) -> None:
-    task, number = shown(checkpoint.task_id, 80), checkpoint.sequence_number
-    click.echo(f"checkpoint {shown(checkpoint.checkpoint_id)} · task {task} · number {number}")
-    for item in checkpoint.evidence_pack.evidence_list:
-        click.echo(_line(item))
-    summary = checkpoint.evidence_pack.verification_summary()
-    counts = ", ".join(f"{summary[key]} {key}" for key in ("verified", "failed", "error"))
-    declared = f" ({summary['declared']} declared only)" if summary["declared"] else ""
-    click.echo(f"{counts}{declared} · {'VERIFIED' if holds else 'NOT VERIFIED'}")
+def _table(report: VerificationReport) -> str:
+    from agentos.core.checkpoints.reports.table import table  # noqa: PLC0415 - each form is loaded when it is asked for
+
+    return table(report, lambda name: mark_of({"not_run": "pending"}.get(name, name)))
 
 
-def _line(item: Evidence) -> str:
-    result = item.result
-    if result is None:
-        return f"  {mark_of('pending')} {item.evidence_type}  {shown(item.description, 80)}"
-    mark = mark_of({Outcome.VERIFIED: "verified", Outcome.FAILED: "failed"}.get(result.outcome, "error"))
-    what, how = shown(item.description, 80), result.assurance or "-"
-    line = f"  {mark} {item.evidence_type}  {what}  {how}  {result.duration_ms:.1f} ms"
-    if result.message:
-        line += f"\n      {result.message}"
-    if result.hint:
-        line += f"\n      -> {result.hint}"
-    return line
+def _write(reports: list[VerificationReport], junit: str | None, markdown: str | None) -> None:
+    if junit is not None:
+        from agentos.core.checkpoints.reports.junit import junit as as_junit  # noqa: PLC0415 - as above
+
+        _put(junit, as_junit(reports))
+    if markdown is not None:
+        from agentos.core.checkpoints.reports.markdown import markdown as as_markdown  # noqa: PLC0415 - as above
+
+        _put(markdown, as_markdown(reports))
 
 
-def _code(checkpoint: Checkpoint) -> int:
-    pack = checkpoint.evidence_pack
-    outcomes = [Outcome.NOT_RUN if item.result is None else item.result.outcome for item in pack.evidence_list]
-    return _UNKNOWN if verdict(pack, outcomes) is Outcome.ERROR else _FAILED
+def _put(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    note(f"wrote {path}")

@@ -17,14 +17,22 @@ LOCK_TIMEOUT = 30.0
 
 
 def open_registry(
-    db_path: str | Path, durability: Durability = Durability.FULL, lock_timeout: float = LOCK_TIMEOUT
+    db_path: str | Path,
+    durability: Durability = Durability.FULL,
+    lock_timeout: float = LOCK_TIMEOUT,
+    *,
+    readonly: bool = False,
 ) -> SQLiteRegistry:
-    """The registry at this path, created if need be and brought to the schema this code needs."""
+    """The registry at this path, created if need be and brought to the schema this code needs.
+
+    Args:
+        readonly: only look: nothing is created, migrated or written, also beside the file.
+    """
     if sys.platform == "win32":
         raise InvalidInputError("agentos does not run on Windows: it needs POSIX file locks, fork and directory syncs")
     if type(lock_timeout) not in (int, float) or not lock_timeout > 0:
         raise InvalidInputError(f"lock_timeout must be a positive number of seconds, found {shown(lock_timeout, 60)}")
-    registry = SQLiteRegistry(_absolute(db_path), durability, min(lock_timeout, threading.TIMEOUT_MAX))
+    registry = SQLiteRegistry(_absolute(db_path), durability, min(lock_timeout, threading.TIMEOUT_MAX), readonly=readonly)
     registry.open()
     return registry
 

@@ -70,7 +70,7 @@ class Database:
             try:
                 connection = self._settled_for_reading(connection)
                 # A reader waits only while another process recovers the log of one that was killed.
-                return waiting.patiently(lambda: _in_read_transaction(connection, work), self.path, self._lock_timeout)
+                return waiting.patiently(lambda: in_read_transaction(connection, work), self.path, self._lock_timeout)
             except failures.RAISED as error:
                 self._disconnect()
                 raise failures.translated(error, self.path, "read") from error
@@ -357,7 +357,8 @@ def _closed() -> ManagerClosedError:
     return ManagerClosedError("this manager is closed", hint="make a new CheckpointManager")
 
 
-def _in_read_transaction(connection: sqlite3.Connection, work: Work[T]) -> T:
+def in_read_transaction(connection: sqlite3.Connection, work: Work[T]) -> T:
+    """Run `work` on one consistent view."""
     connection.execute("begin")
     try:
         return work(connection)

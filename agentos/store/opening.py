@@ -28,7 +28,7 @@ def connect(path: str, timeout: float) -> sqlite3.Connection:
         raise failures.translated(error, path, "open") from error
     try:
         # Even a pragma can meet a lock: that of a process which makes the file this one found empty.
-        waiting.patiently(lambda: _prepare(connection, path), path, timeout)
+        waiting.patiently(lambda: prepare(connection, path), path, timeout)
     except failures.RAISED as error:
         connection.close()
         raise failures.translated(error, path, "open") from error
@@ -40,16 +40,22 @@ def connect(path: str, timeout: float) -> sqlite3.Connection:
 
 def _look_at_rest(path: str) -> None:
     """Look before touching: an ordinary connection would finish what a crashed owner left undone, and change the file."""
-    escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
-        with closing(sqlite3.connect(f"file://{escaped}?mode=ro&immutable=1", uri=True, timeout=0)) as connection:
+        with closing(sqlite3.connect(address(path, "mode=ro&immutable=1"), uri=True, timeout=0)) as connection:
             _refuse_foreign(connection, path)
     except failures.RAISED:
         # Not to be read, damaged, or being written to: judged by the connection that is to use it.
         return
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
+def address(path: str, options: str) -> str:
+    """The file as SQLite takes it with options."""
+    escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file://{escaped}?{options}"
+
+
+def prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Settings that every connection has, on a database that is ours or empty."""
     for pragma in ("trusted_schema = off", "cell_size_check = on", "mmap_size = 0", "auto_vacuum = none"):
         connection.execute(f"pragma {pragma}")
     _refuse_foreign(connection, path)
@@ -94,13 +100,20 @@ def _refuse_foreign(connection: sqlite3.Connection, path: str) -> None:
         )
 
 
-def _create_if_missing(path: str) -> None:
+def refuse_unusable(path: str) -> None:
+    """Refuse what is not there, what is no file, and what SQLite would take for an empty database and is none."""
     if os.path.isdir(path):
         raise StoreUnavailableError(f"{shown(path)}: is a folder", hint="give the path of a file in it")
+    if not os.path.lexists(path):
+        raise StoreUnavailableError(f"{shown(path)}: no registry here", hint="nothing was created; is this the right folder?")
+    if not os.path.isfile(path):
+        raise StoreUnavailableError(f"{shown(path)}: is no regular file", hint="give the path of a file on a disk")
+    _refuse_remnant(path)
+
+
+def _create_if_missing(path: str) -> None:
     if os.path.lexists(path):
-        if not os.path.isfile(path):
-            raise StoreUnavailableError(f"{shown(path)}: is no regular file", hint="give the path of a file on a disk")
-        _refuse_remnant(path)
+        refuse_unusable(path)
         return
     try:
         _make_folder(os.path.dirname(path))

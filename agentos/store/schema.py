@@ -175,6 +175,16 @@ def migrate(connection: sqlite3.Connection, known: list[Migration], path: str, t
     return applied
 
 
+def refuse_unreadable(connection: sqlite3.Connection, known: list[Migration], path: str) -> None:
+    """Refuse to read what is newer or older than this code, or damaged. Changes nothing."""
+    if todo := pending(connection, known):
+        raise MigrationError(
+            f"{shown(path)}: the database lacks schema {todo[0].number}, and is opened only to be read",
+            hint="`agentos migrate` brings it to the schema that this version reads",
+        )
+    _refuse_damaged(connection, known, path)
+
+
 def _refuse_damaged(connection: sqlite3.Connection, known: list[Migration], path: str) -> None:
     """A schema is text in the file, and a letter that changed there can turn a key into a mere column: rows would seem gone."""
     found = set(connection.execute(_OBJECTS))

@@ -78,6 +78,8 @@ class CheckpointManager(RecoveryCalls, HandsCalls):
         keep: keep the content of every file and tree that is claimed, unless its `metadata["keep"]` is False.
         keep_limit: bytes of a file up to which its content is kept; larger ones are proven, and cannot be put back.
         vault_limit: bytes that all kept content may take.
+        readonly: only look: the registry is not created, migrated or written to, be it on a read-only or full disk. What is
+            to be stored is refused with StoreUnavailableError.
     """
 
     def __init__(
@@ -95,21 +97,23 @@ class CheckpointManager(RecoveryCalls, HandsCalls):
         keep: bool = False,
         keep_limit: int = KEEP_LIMIT,
         vault_limit: int | None = None,
+        readonly: bool = False,
     ) -> None:
         with importing:
             from agentos import wiring  # noqa: PLC0415 - rules do not know the other rooms; wiring does
 
-        for name, flag in (("auto_verify", auto_verify), ("keep", keep)):
+        for name, flag in (("auto_verify", auto_verify), ("keep", keep), ("readonly", readonly)):
             if type(flag) is not bool:
                 raise InvalidInputError(f"{name} must be true or false, found {shown(flag, 60)}")
         self.auto_verify = auto_verify
         self.keep_limit = check_limit(keep_limit, "keep_limit")
         self._keeps_all = keep
         self._moved = base_path is not None
+        self._readonly = readonly
         self.verifier = EvidenceVerifier(
             base_path, allowed_roots=allowed_roots, timeout=verify_timeout, deadline=verify_deadline, strict=strict
         )
-        parts = wiring.manager_parts(db_path, durability, lock_timeout)
+        parts = wiring.manager_parts(db_path, durability, lock_timeout, readonly=readonly)
         self._registry, self._sync_files, self.db_path, self._this_process = parts
         limit = None if vault_limit is None else check_limit(vault_limit, "vault_limit")
         self._made_hands = cache(lambda: wiring.hands_of(self._registry, self.db_path, limit, durability, lock_timeout))
@@ -555,7 +559,9 @@ class CheckpointManager(RecoveryCalls, HandsCalls):
         pack = records.decode_pack(stored.pack or b"")
         around = self._around(None if self._moved else stored.base_path, codec.decode(stored.snapshot))
         outcome = self.verifier.judge_pack(pack, around, checked=True)
-        self._registry.record_look(stored.step_id, stored.last_verified_at, self._look_of(pack, outcome))
+        look = self._look_of(pack, outcome)
+        if not self._readonly:
+            self._registry.record_look(stored.step_id, stored.last_verified_at, look)
         return outcome, pack, around
 
     def _existing(self, checkpoint_id: str) -> StoredStep:

@@ -29,13 +29,13 @@ from agentos.store.registry.sqlite.recovery import RecoveryMethods, enter, exist
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
 from agentos.store.registry.sqlite.rows import StepRow, damaged
 from agentos.store.registry.sqlite.tables import Tables
-from agentos.store.schema import REGISTRY, load, migrate, refuse_newer
+from agentos.store.schema import REGISTRY, load, migrate, refuse_newer, refuse_unreadable
 
 
 class SQLiteRegistry(RecoveryMethods, HandedMethods):
     """Keeps its promises (see core/checkpoints/ports.py) in one file, with the durability that was asked for."""
 
-    def __init__(self, path: str, durability: Durability, lock_timeout: float) -> None:
+    def __init__(self, path: str, durability: Durability, lock_timeout: float, *, readonly: bool = False) -> None:
         self._migrations = load(REGISTRY)
         self._durability = durability
         self._lock_timeout = lock_timeout
@@ -44,7 +44,13 @@ class SQLiteRegistry(RecoveryMethods, HandedMethods):
         # Commits that raised, by step: the nonce tells later whether one of ours had landed all the same.
         self._unanswered: dict[str, set[str]] = {}
         self._remembered = Remembered()
-        self._database = Database(path, self._migrate, self._refuse_newer_schema, lock_timeout)
+        if readonly:
+            # Only who looks pays for it.
+            from agentos.store.readonly import ReadOnlyDatabase  # noqa: PLC0415
+
+            self._database: Database = ReadOnlyDatabase(path, self._refuse_unreadable, lock_timeout)
+        else:
+            self._database = Database(path, self._migrate, self._refuse_newer_schema, lock_timeout)
 
     @property
     def path(self) -> str:
@@ -234,6 +240,9 @@ class SQLiteRegistry(RecoveryMethods, HandedMethods):
     def _migrate(self, connection: sqlite3.Connection) -> None:
         applied = migrate(connection, self._migrations, self.path, self._lock_timeout)
         self.applied.extend(f"{each.component} {each.number} {each.name}" for each in applied)
+
+    def _refuse_unreadable(self, connection: sqlite3.Connection) -> None:
+        refuse_unreadable(connection, self._migrations, self.path)
 
     def _refuse_newer_schema(self, connection: sqlite3.Connection) -> None:
         found = connection.execute("pragma user_version").fetchone()[0]

@@ -1,0 +1,42 @@
+"""What verbs say as JSON: everything, without what an item says is sensitive. Keys may be added; none changes its meaning."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agentos._text import MASKED
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints import Checkpoint, Recovery
+
+
+def checkpoint_document(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The checkpoint's dictionary with the values of sensitive evidence masked."""
+    return _masked(checkpoint.to_dict())
+
+
+def recovery_document(recovery: Recovery) -> dict[str, Any]:
+    """The same of what a recovery found."""
+    return _recovery(recovery.to_dict())
+
+
+def refusal(told: dict[str, Any], code: int) -> str:
+    """An error."""
+    if told.get("recovery") is not None:
+        told = {**told, "recovery": _recovery(told["recovery"])}
+    return json.dumps({"error": told, "exit_code": int(code)}, default=str)
+
+
+def _recovery(data: dict[str, Any]) -> dict[str, Any]:
+    if data["checkpoint"] is not None:
+        data["checkpoint"] = _masked(data["checkpoint"])
+    return data
+
+
+def _masked(data: dict[str, Any]) -> dict[str, Any]:
+    for item in data["evidence_pack"]["evidence_list"]:
+        if item["metadata"].get("sensitive") is True:
+            item["expected"] = MASKED
+            item["metadata"] = {"sensitive": True}
+    return data

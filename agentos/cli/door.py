@@ -1,0 +1,94 @@
+"""What a verb is given: the registry it is about, and how it answers.
+
+Data goes to standard output, everything else to standard error. Nothing of the rules is loaded before a registry is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentos._text import shown
+from agentos.cli import where
+from agentos.errors import StoreUnavailableError
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints import CheckpointManager
+
+
+class Door:
+    """One call of one verb.
+
+    Args:
+        db: what `--db` says.
+        as_json: whether the answer is to be one JSON document.
+    """
+
+    def __init__(self, db: str | None, *, as_json: bool) -> None:
+        self.db = db
+        self.as_json = as_json
+
+    # The registry.
+
+    def looking(self, base: str | None = None) -> CheckpointManager:
+        """A manager that only reads: for a question, which changes nothing on whatever disk."""
+        return _manager(where.existing(self.db), base, readonly=True)
+
+    def measuring(self, base: str | None = None) -> CheckpointManager:
+        """A manager that records what it measures, or, where nothing can be written, measures all the same."""
+        path, why = where.existing(self.db), "this user may not write to it"
+        if os.access(path, os.W_OK):
+            try:
+                return _manager(path, base)
+            except StoreUnavailableError as error:
+                why = error.message
+        manager = _manager(path, base, readonly=True)
+        note(f"{shown(path)}: what is found will not be recorded: {why}")
+        return manager
+
+    def acting(self, base: str | None = None) -> CheckpointManager:
+        """A manager on a registry that is there."""
+        return _manager(where.existing(self.db), base)
+
+    # The answer.
+
+    def answer(self, document: dict[str, Any], lines: Iterable[str]) -> None:
+        """Say it: the document with `--json`, else the lines."""
+        if self.as_json:
+            import json  # noqa: PLC0415 - help says nothing as JSON
+
+            click.echo(json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False))
+            return
+        for line in lines:
+            click.echo(line)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Go on only if that was agreed to.
+
+        Raises:
+            UsageError: nobody is there to be asked.
+        """
+        if yes:
+            return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise click.UsageError(f"{question} Nobody is there to be asked: give --yes.")
+        if not click.confirm(question, err=True):
+            raise click.exceptions.Abort
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do it without being asked.")
+
+
+def note(text: str) -> None:
+    """Something beside the answer."""
+    click.echo(f"agentos: {text}", err=True)
+
+
+def _manager(path: str, base: str | None, *, readonly: bool = False) -> CheckpointManager:
+    from agentos.core.checkpoints import CheckpointManager  # noqa: PLC0415 - help needs neither
+
+    return CheckpointManager(path, base, readonly=readonly)

@@ -1,0 +1,116 @@
+"""What every verb shares: its common options, one answer on standard output, and errors as a sentence and an exit code.
+
+A verb is a function that is given its `Door` and what was typed, and that returns how it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from agentos._text import shown
+from agentos.cli import exits
+from agentos.cli.door import Door
+from agentos.cli.exits import Exit
+from agentos.errors import AgentosError
+
+Function = Callable[..., Exit | None]
+
+
+class Verb(click.Command):
+    """A command, and the shape of what it says with `--json`: key to description."""
+
+    shape: Mapping[str, str]
+
+
+def verb(name: str, shape: Mapping[str, str]) -> Callable[[Function], Verb]:
+    """Make a verb of a function `(door, **what was typed)`."""
+
+    def decorate(function: Function) -> Verb:
+        def callback(*, db: str | None, as_json: bool, debug: bool, **typed: Any) -> int:
+            door = Door(db, as_json=as_json)
+            return ended(lambda: function(door, **typed), as_json=as_json, debug=debug)
+
+        callback.__doc__ = function.__doc__
+        callback.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        for option in reversed(_COMMON):
+            option(callback)
+        # A decorator nearer to the function comes later in the list; the common ones are shown last.
+        params = callback.__click_params__  # type: ignore[attr-defined]
+        own = params[: len(params) - len(_COMMON)]
+        callback.__click_params__ = [*params[len(own) :], *own]  # type: ignore[attr-defined]
+        made = click.command(name, cls=Verb)(callback)
+        made.shape = shape
+        return made
+
+    return decorate
+
+
+_COMMON = (
+    click.option("--db", metavar="PATH", help="The registry's file, instead of the one that is found."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    click.option("--debug", is_flag=True, help="Show where in agentos an error came from."),
+)
+
+
+def ended(work: Callable[[], Exit | None], *, as_json: bool, debug: bool) -> int:
+    """Run it; how it ends. Nothing that a user can cause ends in a traceback."""
+    try:
+        return work() or Exit.SAFE
+    except AgentosError as error:
+        return _refused(error, exits.of_error(error), error.diagnostics(), as_json=as_json, debug=debug)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Before click sees it, which ends with the code of a world that differs.
+        return cut_off()
+    except (click.ClickException, click.exceptions.Exit, click.exceptions.Abort, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not look like an answer
+        message = f"{type(error).__name__}: {shown(str(error), 400)}"
+        told = {"error": type(error).__name__, "message": message, "hint": "this is a bug in agentos: please report it"}
+        return _refused(error, Exit.UNCHECKED, told, as_json=as_json, debug=debug)
+
+
+def _refused(error: Exception, code: Exit, told: dict[str, Any], *, as_json: bool, debug: bool) -> Exit:
+    if debug:
+        import traceback  # noqa: PLC0415 - only who asks for it
+
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    hint = f"\n  -> {told['hint']}" if told["hint"] else ""
+    click.echo(f"agentos: {told['message']}{hint}", err=True)
+    if as_json:
+        from agentos.cli.documents import refusal  # noqa: PLC0415 - as above
+
+        click.echo(refusal(told, code))
+    return code
+
+
+def cut_off() -> Exit:
+    """Nobody reads what is still to be said."""
+    # What is buffered would be written, and fail, once more when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.CUT_OFF
+
+
+def main_of(command: click.Command, arguments: list[str] | None) -> int:
+    """Run the whole command; how it ends."""
+    try:
+        # Outside of its standalone mode click hands on what the verb returned, and the code of an Exit.
+        code = command.main(args=arguments, prog_name="agentos", standalone_mode=False)
+        sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except BrokenPipeError:
+        return cut_off()
+    except OSError as error:
+        click.echo(f"agentos: {shown(str(error), 300)}", err=True)
+        return Exit.UNCHECKED
+    return int(code or 0)

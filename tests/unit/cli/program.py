@@ -1,0 +1,39 @@
+"""The command in a process of its own, with a terminal and without."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import environment
+
+COMMAND = [sys.executable, "-m", "agentos"]
+
+
+def agentos(*arguments: object, cwd: Path | None = None, **extra: str) -> subprocess.CompletedProcess[str]:
+    """Run the command without a terminal; a traceback fails the test, whichever it is."""
+    line = [*COMMAND, *map(str, arguments)]
+    clean = {name: value for name, value in environment(**extra).items() if name not in ("FORCE_COLOR", "NO_COLOR")}
+    ended = subprocess.run(line, env=clean | extra, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in ended.stderr + ended.stdout, ended.stderr
+    return ended
+
+
+def on_a_terminal(*arguments: object, **extra: str) -> tuple[int, str]:
+    """Run the command on a terminal of its own; its exit code and what the terminal got."""
+    leader, follower = pty.openpty()
+    settings = {name: value for name, value in environment(TERM="xterm").items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], env=settings | extra, stdin=follower, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    said = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            said += chunk
+    except OSError:
+        # The last program that had the terminal open has ended.
+        pass
+    os.close(leader)
+    return process.wait(60), said.decode()
