@@ -402,6 +402,51 @@ def test_what_happens_after_something_was_read_is_noticed(look: Look, base: Path
     assert ("CHANGED_WHILE_READING", True) == (found.code, found.transient)
 
 
+@pytest.mark.parametrize("size", [10, 100_000, 2 * MIB])
+@pytest.mark.parametrize("what", ["fifo", "link", "folder", "nothing"])
+def test_a_file_that_becomes_something_else_before_it_is_opened_is_noticed(look: Look, tree: Path, monkeypatch, what, size):
+    """Nothing is followed, nothing blocks, and nothing is said of what was listed."""
+    x = tree / "x"
+    x.write_bytes(bytes(size))
+    real = tree_files.TreeFiles.read
+    become: dict[str, Callable[[], object]] = {
+        "fifo": lambda: os.mkfifo(x),
+        "link": lambda: x.symlink_to("/dev/zero"),
+        "folder": x.mkdir,
+        "nothing": lambda: None,
+    }
+
+    def attacked(self: Any, names: list[str], directory: int, above: bytes) -> None:
+        if names:
+            x.unlink()
+            become[what]()
+        real(self, names, directory, above)
+
+    monkeypatch.setattr(tree_files.TreeFiles, "read", attacked)
+    found = DirectoryTree().observe(Evidence("directory_tree", "x", {"path": "tree"}), Surroundings(str(tree.parent)))
+    assert isinstance(found, Unseen)
+    assert "CHANGED_WHILE_READING" == found.code
+
+
+@pytest.mark.parametrize("module", [large_files, tree_files])
+def test_a_file_that_is_rewritten_while_it_is_hashed_has_no_digest(look: Look, tree: Path, monkeypatch, module):
+    """Large ones in their threads, and those between small and large."""
+    x = tree / "x"
+    x.write_bytes(bytes(2 * MIB if module is large_files else 100_000))
+    name = "read_still" if module is large_files else "measure"
+    real = getattr(module, name)
+
+    def attacked(*arguments: Any) -> Any:
+        with open(x, "r+b") as file:
+            file.write(b"changed")
+        return real(*arguments)
+
+    monkeypatch.setattr(module, name, attacked)
+    found = DirectoryTree().observe(Evidence("directory_tree", "x", {"path": "tree"}), Surroundings(str(tree.parent)))
+    assert isinstance(found, Unseen)
+    assert "CHANGED_WHILE_READING" == found.code
+
+
 def test_a_tree_that_is_swapped_for_another_is_noticed(look: Look, base: Path, tree: Path, monkeypatch):
     """What was read must still be what the path names."""
     (base / "other").mkdir()
