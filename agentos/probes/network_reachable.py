@@ -88,8 +88,11 @@ class _Attempts:
             self._answers[address] = _came_to(plug, code)
 
     def _follow(self, waiting: selectors.BaseSelector, until: Deadline) -> None:
-        while waiting.get_map() and CONNECTED not in self._answers.values() and not until.passed():
-            for key, _ in waiting.select(until.left()):
+        while waiting.get_map() and CONNECTED not in self._answers.values():
+            ready = waiting.select(until.left())
+            if not ready and until.passed():
+                break
+            for key, _ in ready:
                 plug = key.fileobj
                 assert isinstance(plug, socket.socket)
                 self._answers[key.data] = _came_to(plug, plug.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))

@@ -101,6 +101,14 @@ def test_the_question_is_plain_and_to_the_point():
     assert heard[1].startswith(b"HEAD / HTTP/1.1\r\n")
 
 
+def test_an_address_can_be_the_host():
+    """Also an IPv6 one, in brackets on the wire."""
+    heard: list[bytes] = []
+    with serving(says(OK, heard=heard), family=socket.AF_INET6) as port:
+        assert "VERIFIED" == judged(f"http://[0:0::1]:{port}/").code
+    assert f"\r\nHost: [::1]:{port}\r\n".encode() in heard[0]
+
+
 def test_proxies_of_the_environment_are_not_asked(monkeypatch):
     """They would see the question, and could give any answer."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
