@@ -199,9 +199,10 @@ class Survey:
         name = beneath(tree.subject.partition(":")[2], path)
         asked = (tree.rules, name)
         if asked not in self._covered:
-            evidence = self._judge.claimed(tree.sequence).pack.evidence_list[tree.item]
+            claimed = self._judge.claimed(tree.sequence)
+            evidence = claimed.pack.evidence_list[tree.item]
             covers = kind_of(evidence).covers
-            self._covered[asked] = covers is not None and covers(evidence, name)
+            self._covered[asked] = covers is not None and covers(evidence, name, claimed.around.kept)
         return self._covered[asked]
 
     def _live(self) -> Iterator[StoredStep]:

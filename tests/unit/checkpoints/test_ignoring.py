@@ -119,7 +119,7 @@ def rules(evidence: Evidence) -> str:
 def covers(evidence: Evidence, name: str) -> bool:
     kind = kind_of(evidence)
     assert kind.covers is not None
-    return kind.covers(evidence, name)
+    return kind.covers(evidence, name, lambda _: None)
 
 
 def test_equal_rules_have_equal_names_and_no_rules_none():

@@ -166,6 +166,20 @@ def test_what_gitignore_files_leave_out_is_not_replaced_either(manager: Checkpoi
     assert Verdict.RESUME is not verdict(manager)[0]
 
 
+@pytest.mark.parametrize("gitignore", [True, False])
+def test_a_tree_whose_manifest_is_in_the_vault_speaks_for_the_same(db: Path, out: Path, gitignore: bool):
+    """Where contents are kept no manifest lies beside the claim; nothing that it replaced comes back for that."""
+    with CheckpointManager(db, keep=True) as manager:
+        wrote(manager, "out/a", "first")
+        (out / "a").write_text("second")
+        (out / ".gitignore").write_text("*.log\n")
+        assert "manifest" not in proven(manager, gitignore=gitignore).metadata
+        wrote(manager, "out/d/x", "third")
+        assert (Verdict.RESUME, []) == verdict(manager)
+        (out / "b").unlink()
+        assert any("1 missing of" in said for said in verdict(manager)[1])
+
+
 def test_one_look_at_a_tree_serves_every_claim_about_it(manager: CheckpointManager, out: Path, looks: list[str]):
     """Each checkpoint's claim is judged against its own manifest, by what one look saw."""
     for number in range(4):

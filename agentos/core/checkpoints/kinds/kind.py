@@ -98,9 +98,9 @@ class Kind:
     # The facts as a result keeps them, where a claim is judged by more than anybody would read.
     brief: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     # Of what speaks for many things: the name of the rules by which it leaves some out, and whether it speaks for this
-    # name beneath it.
+    # name beneath it, given what was kept.
     rules: Callable[[Evidence], str] | None = None
-    covers: Callable[[Evidence, str], bool] | None = None
+    covers: Callable[[Evidence, str, Callable[[str], bytes | None]], bool] | None = None
     # What it looks at is content: a pass after a failure is no pass.
     content: bool = True
 

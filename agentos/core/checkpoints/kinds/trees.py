@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from agentos._text import listed, shown
@@ -96,14 +96,14 @@ def _rules(evidence: Evidence) -> str:
     return hashlib.sha256(json.dumps([rules.exclude, which]).encode()).hexdigest()[:16]
 
 
-def _covers(evidence: Evidence, name: str) -> bool:
+def _covers(evidence: Evidence, name: str, kept: Callable[[str], bytes | None]) -> bool:
     """Whether the tree speaks for this name beneath it: where `.gitignore` files may leave it out, if the tree holds it."""
     rules = rules_of(evidence)
     if leaves_out(rules.exclude, name):
         return False
     if not rules.gitignore:
         return True
-    tree, _ = _claimed(evidence, {})
+    tree, _ = _claimed(evidence, {"kept": kept})
     wanted = bytes_of(name)
     return tree is not None and any(path == wanted for path, *_ in tree.entries)
 
