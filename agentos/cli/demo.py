@@ -1,4 +1,4 @@
-"""`agentos demo`: a real agent process, two real SIGKILLs, a real tampered file, and a resume from what can be proven."""
+"""`agentos demo`: a real agent process, two real SIGKILLs, a stranger's edit, and a resume that puts back what was proven."""
 
 from __future__ import annotations
 
@@ -11,27 +11,32 @@ from pathlib import Path
 
 import click
 
-from agentos.cli.demo_agent import ITEMS, LETTER, MOMENTS
+from agentos.cli.demo_agent import ITEMS, LETTER, MOMENTS, NOTES, REPORT, TASK
 from agentos.cli.marks import bold, dim, fancy, mark_of
+from agentos.core.checkpoints import CheckpointManager
 
-_TAMPERED, _HALF_WRITTEN = "draft", "figures"
+_HALF_WRITTEN = "draft"
+_STRANGERS = "Bring milk. And a stranger was here.\n"
 
 
 @click.command("demo")
 def command() -> None:
-    """Watch an agent die, be tampered with, and resume from what can be proven. Takes seconds, leaves nothing behind."""
+    """Watch an agent die twice, be meddled with, and resume from what can be proven. Takes seconds, leaves nothing behind."""
     with tempfile.TemporaryDirectory(prefix="agentos-demo-") as scratch:
         folder = Path(scratch)
-        click.echo(
-            bold("1. An agent writes a report, one chapter a step; one step sends a letter, which must not happen twice")
-        )
-        _run_until_killed(folder, LETTER)
-        click.echo(bold("\n2. A new process resumes: the letter is there, so that step counts as done"))
+        (folder / "work").mkdir()
+        (folder / "work" / NOTES).write_text("Bring milk.\n")
+        click.echo(bold("1. An agent writes a report; every step edits the same file"))
         _run_until_killed(folder, _HALF_WRITTEN)
-        click.echo(bold("\n3. While nobody looks, a finished chapter is changed"))
-        _tamper(folder / f"{_TAMPERED}.md")
-        click.echo(bold("\n4. A new process resumes: it measures first, believes no stored flag, and walks back to what holds"))
+        click.echo(bold("\n2. While nobody looks, a stranger edits another file"))
+        (folder / "work" / NOTES).write_text(_STRANGERS)
+        click.echo(f"  {mark_of('event')} {NOTES}: a sentence more, nobody recorded it")
+        click.echo(bold("\n3. A new process resumes: what differs is put back, and what that overwrites is kept too"))
+        _run_until_killed(folder, LETTER)
+        click.echo(bold("\n4. Another one resumes: the letter must not be sent twice; it is there, so that step is done"))
         finished = subprocess.run([*_agent(folder)], check=False).returncode
+        click.echo(bold("\n5. The stranger wants the sentence back"))
+        _bring_back(folder)
         _outcome(finished, folder)
 
 
@@ -53,15 +58,20 @@ def _run_until_killed(folder: Path, item: str) -> None:
     click.echo(f"  {mark_of('killed')} kill -9: process {agent.pid} is gone in the middle of a step")
 
 
-def _tamper(path: Path) -> None:
-    path.write_text(path.read_text().replace("found", "invented", 1))
-    click.echo(f"  {mark_of('event')} {path.name}: one word changed, nobody recorded it")
+def _bring_back(folder: Path) -> None:
+    with CheckpointManager(folder / "registry.sqlite") as manager:
+        [restored] = [each for each in manager.restores(TASK) if each.undoes is None]
+        manager.restore(manager.plan_undo(restored.restore_id).only(NOTES))
+        click.echo(f"  {mark_of('verified')} manager.restore(manager.plan_undo('{restored.restore_id}').only('{NOTES}'))")
+    click.echo(f"  {mark_of('event')} {NOTES}: {(folder / 'work' / NOTES).read_text().strip()}")
 
 
 def _outcome(finished: int, folder: Path) -> None:
-    written = sorted(path.name for path in folder.glob("*.md"))
-    good = finished == 0 and len(written) == len(ITEMS) and "invented" not in (folder / f"{_TAMPERED}.md").read_text()
-    if not good:
+    report = (folder / "work" / REPORT).read_text()
+    chapters = [line.removeprefix("## ") for line in report.splitlines() if line.startswith("## ")]
+    whole = report.count("\n") == 1 + len(chapters) * 42
+    good = finished == 0 and whole and chapters == [item for item in ITEMS if item != LETTER]
+    if not good or (folder / "work" / NOTES).read_text() != _STRANGERS:
         raise click.ClickException("the demonstration went wrong; this is a bug in agentos")
-    click.echo(bold("\nThe tampered chapter was refused and written again; the letter was sent once."))
+    click.echo(bold("\nThe report is whole, the letter was sent once, and no byte of the stranger's was lost."))
     click.echo(dim("Nothing was resumed from a lie. Next: README.md shows the few lines of code behind this."))

@@ -1,4 +1,4 @@
-"""The small agent of the demonstration: writes a report, one chapter a step, sends a letter once, and resumes from what holds.
+"""The small agent of the demonstration: every step edits the same report; one step sends a letter, which must not happen twice.
 
 Run as a process of its own, so that it can really be killed: `python -m agentos.cli.demo_agent FOLDER [--die-in ITEM]`.
 """
@@ -15,9 +15,10 @@ from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, 
 
 TASK = "report-42"
 LETTER = "letter"
+REPORT, NOTES = "report.md", "notes.md"
 # What the agent says when it stands where it is to be killed.
 MOMENTS = ("half written", "has not ended")
-ITEMS = ["plan", "sources", LETTER, "draft", "figures", "summary"]
+ITEMS = ["plan", "sources", "draft", LETTER, "summary"]
 
 
 def say(mark: str, text: str) -> None:
@@ -27,18 +28,18 @@ def say(mark: str, text: str) -> None:
 
 
 def resume(task: Task) -> dict[str, Any]:
-    """The state to go on with, and what was found on the way to it."""
-    state: dict[str, Any] = task.resume({"done": []})
+    """The state to go on with, what was kept put back first; and what was found on the way to it."""
+    state: dict[str, Any] = task.resume({"done": []}, repair=True)
     found = task.recovery
     assert found is not None, "resume leaves what it found"
-    for rejected in found.rejected:
-        say("refused", f"number {rejected.sequence}: {rejected.reasons[0]}")
+    if found.checkpoint is None:
+        say("event", "nothing was committed before: the folder is proven and kept as it was found")
+        return state
+    if found.restored:
+        sys.stdout.write(f"{found.explain()}\n")
     for step in found.interrupted:
         mark, fate = ("verified", "adopted") if step.verdict == "adopt" else ("open", "runs again")
         say(mark, f"a step of {step.begun_at:%H:%M:%S} never ended, {fate}: {step.reason}")
-    if found.checkpoint is None:
-        say("event", "nothing was committed before: starting from the beginning")
-        return state
     if found.checkpoint.adopted:
         # The state is the one before the step; which step it was, its work item says.
         state["done"].append(found.checkpoint.work_item_id)
@@ -46,13 +47,14 @@ def resume(task: Task) -> dict[str, Any]:
     return state
 
 
-def write_chapter(path: Path, *, die: bool) -> None:
-    """Write one chapter slowly enough to be interrupted."""
-    text = f"# {path.stem}\n" + f"What the agent found about {path.stem}.\n" * 40
+def write_chapter(report: Path, item: str, *, die: bool) -> None:
+    """Write one chapter more into the file that every step edits, slowly enough to be interrupted."""
+    before = report.read_text() if report.exists() else "# Report\n"
+    after = f"{before}\n## {item}\n" + f"What the agent found about {item}.\n" * 40
     if die:
-        path.write_text(text[: len(text) // 2])
-        wait_to_be_killed(f"{path.name}: half written")
-    path.write_text(text)
+        report.write_text(after[: len(after) * 2 // 3])
+        wait_to_be_killed(f"{report.name}: half written")
+    report.write_text(after)
 
 
 def send_letter(path: Path, *, die: bool) -> None:
@@ -71,24 +73,24 @@ def wait_to_be_killed(where: str) -> None:
 def main(folder: Path, die_in: str | None) -> None:
     """Resume, do what is left, finish."""
     show_anything()
-    with CheckpointManager(folder / "registry.sqlite", base_path=folder) as manager, manager.task(TASK) as task:
+    with CheckpointManager(folder / "registry.sqlite") as manager, manager.task(TASK, workspace=folder / "work") as task:
         state = resume(task)
-        for item in ITEMS:
-            if item in state["done"]:
-                continue
-            path = folder / f"{item}.md"
+        for item in [item for item in ITEMS if item not in state["done"]]:
             once = item == LETTER
-            sent = EvidencePack([Evidence(EvidenceType.ARTIFACT_EXISTS, "the letter", {"path": path.name})]) if once else None
+            sent = EvidencePack([Evidence(EvidenceType.ARTIFACT_EXISTS, "the letter", {"path": "letter.md"})]) if once else None
             with task.step("tool_executed", state, work_item_id=item, expects=sent, rerunnable=not once) as step:
-                (send_letter if once else write_chapter)(path, die=item == die_in)
-                step.proves_file(path.name)
+                if once:
+                    send_letter(folder / "work/letter.md", die=item == die_in)
+                else:
+                    write_chapter(folder / "work" / REPORT, item, die=item == die_in)
                 state["done"].append(item)
             number = step.checkpoint.sequence_number if step.checkpoint else 0
-            say("verified", f"number {number}: {path.name} {'sent' if once else 'written'}, measured and committed")
+            say(
+                "verified",
+                f"number {number}: {item} {'sent' if once else 'written'}; the folder measured, kept, committed",
+            )
         task.finish()
         say("verified", f"finished: {len(state['done'])} items {dim('(every one of them measured)')}")
-        if task.recovery is not None and task.recovery.rejected:
-            sys.stdout.write(f"\nWhat task.recovery.explain() says of that resume:\n{task.recovery.explain()}\n")
 
 
 if __name__ == "__main__":

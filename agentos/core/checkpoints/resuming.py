@@ -190,15 +190,16 @@ def _decided(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answe
 def _looked(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer:
     """What may happen next; with `repair` after everything that can be put back was."""
     notes = settle_restores(parts.registry, parts.hands, task_id)
+    before: tuple[str, ...] = ()
     answer, restored = look(parts, task_id, lease=lease), []
     while repair and (plan := _plan(parts, answer)) is not None:
-        done = parts.hands().restore(plan)
-        restored.append(done)
+        before = before or tuple(each.message for each in answer.recovery.differences)
+        restored.append(parts.hands().restore(plan))
         answer = look(parts, task_id, lease=lease)
         if len(restored) == _MOST_ROUNDS:
             break
     if restored or notes:
-        told = (*notes, *answer.recovery.notes)
+        told = (*notes, *(f"before it was put back: {each}" for each in before), *answer.recovery.notes)
         answer.recovery = replace(answer.recovery, restored=tuple(restored), notes=told)
     return answer
 

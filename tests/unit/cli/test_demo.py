@@ -9,20 +9,22 @@ from tests.unit.cli.program import COMMAND, agentos, on_a_terminal
 
 
 def test_the_demonstration_runs_end_to_end_in_plain_text():
-    """Killed, tampered with, refused with the reason, resumed from what holds, finished: without a terminal in plain words."""
+    """Killed, meddled with, put back, resumed from what holds, finished: without a terminal in plain words."""
     ended = agentos("demo")
     assert (0, "") == (ended.returncode, ended.stderr)
     lines = ended.stdout.splitlines()
-    assert 6 == sum(line.endswith("measured and committed") for line in lines)
+    assert 5 == sum(line.endswith("measured, kept, committed") for line in lines) + 1
     for times, words in (
         (2, r"^  KILLED +kill -9: process \d+ is gone in the middle of a step"),
-        (1, r"^  ok +a step of .* never ended, adopted: "),
+        (1, r"^  open +report.md: half written"),
+        (1, r"^  put back: restore to checkpoint \w+ in .*: overwrite 2; "),
+        (1, r"^  what was there before is kept: notes.md, report.md; manager.undo_restore\('restore_\w+'\) brings it back"),
         (1, r"^  open +a step of .* never ended, runs again: "),
-        (1, r"^  REFUSED +number 4: draft.md: expected sha256 [0-9a-f]{12}…, found [0-9a-f]{12}…"),
-        (2, r"^  ok +number 3 holds, measured now: resuming after 'letter'"),
-        (1, r"^  ok +finished: 6 items"),
+        (1, r"^  ok +number 3 holds, measured now: resuming after 'sources'"),
+        (1, r"^  ok +a step of .* never ended, adopted: "),
+        (1, r"^  ok +finished: 5 items"),
+        (1, r"^  -- +notes.md: Bring milk. And a stranger was here."),
         (1, r"^task report-42: resume: go on from checkpoint number 3 "),
-        (1, r"^  not from number 4 "),
     ):
         assert times == sum(bool(re.match(words, line)) for line in lines), words
     assert "\x1b" not in ended.stdout
@@ -32,9 +34,9 @@ def test_the_demonstration_has_marks_on_a_terminal():
     """On a terminal the same story has colours and marks, also in the part that is read through a pipe."""
     code, said = on_a_terminal("demo")
     assert 0 == code
-    for mark in ("\x1b[32m✓\x1b[0m number 1: plan.md", "\x1b[31m☠\x1b[0m kill -9", "\x1b[31m✗\x1b[0m number 4: draft.md"):
+    for mark in ("\x1b[32m✓\x1b[0m number 2: plan", "\x1b[31m☠\x1b[0m kill -9", "\x1b[32m✓\x1b[0m manager.restore"):
         assert mark in said
-    assert "REFUSED" not in said
+    assert "KILLED" not in said
 
 
 def test_a_terminal_that_wants_no_colour_gets_plain_text():
