@@ -15,7 +15,7 @@ from typing import Any
 from agentos._fork import importing
 from agentos.core.checkpoints.kinds.kind import Kind, Retries, attempt_of
 from agentos.core.checkpoints.models import Evidence
-from agentos.core.checkpoints.observing import Observation, Surroundings, Unseen
+from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.core.checkpoints.results import Outcome
 
 Look = Callable[[Surroundings], Observation]
@@ -60,6 +60,8 @@ class _Tries:
         self._until, self._each, self._once = until, each, once
         self._failures = kind.retries is Retries.FAILURES and not once
         self._earlier: tuple[dict[str, Any], ...] = ()
+        # The newest look that saw something, and its place among the tries.
+        self._seen: tuple[Seen, int] | None = None
 
     def after(self, first: Observation, begun: float) -> Observation:
         """Look until it is enough, or until time or patience is over."""
@@ -81,10 +83,14 @@ class _Tries:
     def _take(self) -> Observation:
         """Look once more."""
         begun, earlier = time.monotonic(), self._earlier
-        around = replace(self._around, timeout=min(self._each, max(self._until - begun, _MOMENT)))
-        seen = replace(self._look(around), attempts=earlier)
+        left = self._until - begun
+        seen = replace(self._look(replace(self._around, timeout=min(self._each, max(left, _MOMENT)))), attempts=earlier)
         if self._may_help(seen):
             self._remember(seen, begun)
+        if left < self._each and isinstance(seen, Unseen) and self._seen is not None:
+            # A look that had not the time it needs does not unsee what the one before it saw.
+            before, place = self._seen
+            return replace(before, attempts=self._earlier[:place] + self._earlier[place + 1 :])
         return seen
 
     def _may_help(self, seen: Observation) -> bool:
@@ -93,6 +99,8 @@ class _Tries:
     def _remember(self, seen: Observation, begun: float) -> None:
         took = round((time.monotonic() - begun) * 1000, 3)
         bare = replace(seen, attempts=())
+        if isinstance(seen, Seen):
+            self._seen = seen, len(self._earlier)
         self._earlier = (*self._earlier, attempt_of(self._kind.result(self._evidence, bare, took)))
 
     def _end(self, tenacity: Any) -> Any:

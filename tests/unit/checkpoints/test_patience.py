@@ -103,6 +103,26 @@ def test_a_service_that_stays_down_fails_at_its_deadline(verified):
     assert 1 < len(claim.result.attempts) < 100
 
 
+def test_a_last_look_without_the_time_it_needs_does_not_unsee_what_was_seen():
+    """The deadline cuts it short: what the one before it saw is the answer, and that it was cut short is among the tries."""
+
+    def look(around: Surroundings) -> Observation:
+        if around.timeout >= 0.1:
+            return Seen({"holds": False, "message": "down", "hint": "", "facts": {}})
+        time.sleep(around.timeout)
+        return Unseen("TIMED_OUT", "too late", transient=True)
+
+    claim = Evidence("scripted_service", "the thing", {"script": ""}, {"timeout": 0.1, "deadline": 0.3})
+    cut_short = False
+    for _ in range(50):  # pauses are drawn at random: at times none is left to be cut short
+        seen = patiently(look, kind_of(claim), claim, Surroundings("/", timeout=60))
+        assert isinstance(seen, Seen)
+        cut_short = "TIMED_OUT" in [each["code"] for each in seen.attempts]
+        if cut_short:
+            break
+    assert cut_short
+
+
 def test_a_recorded_fact_is_looked_up_once(verified):
     """It does not change with the world, so there is nothing to wait for; its `timeout` is a remark about something else."""
     assert ["error"] == outcomes(verified("scripted_fact", SHAKY, HOLDS, timeout="30 minutes"))
