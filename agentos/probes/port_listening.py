@@ -59,12 +59,22 @@ def _from_proc(proc: str, proto: str, port: int, deadline: Deadline) -> list[dic
             if len(found) == _MOST_LISTENERS:
                 break
     if any(each["address"] == "::" for each in found.values()):
-        for inode, only in six_only(proto, port, deadline).items():
-            if inode in found:
-                found[inode]["six_only"] = only
+        found = _with_families(found, six_only(proto, port, deadline))
     for inode, name in _owners(proc, set(found), min(deadline.at, time.monotonic() + _NAMING)):
         found[inode]["process"] = name
     return list(found.values())
+
+
+def _with_families(found: dict[str, dict[str, Any]], known: dict[str, bool | None] | None) -> dict[str, dict[str, Any]]:
+    """What was found, with what is known of it. What has gone meanwhile serves nobody."""
+    if known is None:
+        return found
+    there = {inode: each for inode, each in found.items() if each["address"] != "::" or inode in known}
+    for inode, each in there.items():
+        only = known.get(inode)
+        if only is not None:
+            each["six_only"] = only
+    return there
 
 
 def _waiting(table: str, proto: str, port: int, deadline: Deadline) -> Iterator[tuple[str, int, str]]:

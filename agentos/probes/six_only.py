@@ -9,7 +9,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from agentos.probes.cannot_see import Deadline
+from agentos.probes.cannot_see import Deadline, timed_out
 from agentos.probes.wires import wait_at_most
 
 _SOCK_DIAG, _BY_FAMILY = 4, 20
@@ -26,28 +26,32 @@ _PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
 _PIECE = 1 << 16
 
 
-def six_only(proto: str, port: int, deadline: Deadline) -> dict[str, bool]:
-    """Of the IPv6 sockets that wait at this port, by inode, whether each serves IPv6 only; none if the kernel does not say."""
+def six_only(proto: str, port: int, deadline: Deadline) -> dict[str, bool | None] | None:
+    """Every IPv6 socket that waits at this port, by inode: whether it serves IPv6 only. None: the kernel does not say."""
     question = _QUESTION.pack(socket.AF_INET6, _PROTOCOLS[proto], 0, _STATES[proto], port.to_bytes(2, "big"))
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
             wait_at_most(kernel, deadline)
             kernel.sendto(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + question, (0, 0))
             return dict(_answers(kernel, deadline))
+    except TimeoutError:
+        # Time that is over is no answer: a look that could not be taken proves nothing.
+        raise timed_out("the kernel's sockets") from None
     except (OSError, AttributeError, struct.error):
-        return {}
+        return None
 
 
-def _answers(kernel: socket.socket, deadline: Deadline) -> Iterator[tuple[str, bool]]:
+def _answers(kernel: socket.socket, deadline: Deadline) -> Iterator[tuple[str, bool | None]]:
     while True:
         wait_at_most(kernel, deadline)
         data = kernel.recv(_PIECE)
         for kind, body in _messages(data):
-            if kind in (_ERROR, _DONE):
+            if kind == _ERROR:
+                raise OSError
+            if kind == _DONE:
                 return
             known = _attributes(body[_ANSWER_SIZE:]).get(_SIX_ONLY)
-            if known:
-                yield str(_INODE.unpack_from(body, _INODE_AT)[0]), bool(known[0])
+            yield str(_INODE.unpack_from(body, _INODE_AT)[0]), bool(known[0]) if known else None
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

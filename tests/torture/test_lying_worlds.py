@@ -10,7 +10,7 @@ from random import Random
 
 from agentos.core.checkpoints import Evidence
 from agentos.core.checkpoints.kinds import KINDS
-from tests.torture.liars import files, processes, repositories, rows, trees
+from tests.torture.liars import files, processes, repositories, rows, services, trees
 from tests.torture.liars.liar import Liar, lies_believed, truth_is_seen
 
 LIARS: tuple[type[Liar], ...] = (
@@ -23,6 +23,7 @@ LIARS: tuple[type[Liar], ...] = (
     files.ValuesApart,
     trees.FilesApart,
     trees.NamesApart,
+    trees.AlwaysOneAway,
     rows.ColumnsApart,
     rows.AlwaysOne,
     rows.NeverWithout,
@@ -31,10 +32,16 @@ LIARS: tuple[type[Liar], ...] = (
     processes.NeverNone,
     repositories.NeverCleanAtOnce,
     repositories.AlwaysOneBeside,
+    services.NeverReached,
+    services.NeverUnheard,
+    services.NeverListenedOn,
+    services.AnswersApart,
+    services.ImagesApart,
+    services.NeverTheSameRun,
 )
 # Of the rest nothing in the world is asked: what was recorded does not change.
 RECORDED = {"command_exit"}
-_LIES_FOR = 0.12
+_LIES_FOR = 0.1
 
 
 def test_no_lie_is_believed_and_every_truth_is(tmp_path: Path, seed: int, count: Callable[[int, int], int], record_property):

@@ -27,7 +27,7 @@ class _Workers(Liar):
 
     def asked(self, count: int) -> Evidence:
         expected = {"argv": {"equals": ["sleep", self.number]}, "count": count}
-        return Evidence("process_exists", "workers", expected, {"deadline": 0.5})
+        return Evidence("process_exists", "workers", expected, {"deadline": 0.2})
 
     def close(self) -> None:
         while self.running:

@@ -27,7 +27,8 @@ class FilesApart(Liar):
         self.wrong(self.pair[0])
 
     def claim(self) -> Evidence:
-        entries: list[Entry] = [(name, FOLDER, b"", 0) for name in (b"a", b"b", b"c")]
+        folders = sorted({name.partition("/")[0] for name in self.right})
+        entries: list[Entry] = [(name.encode(), FOLDER, b"", 0) for name in folders]
         for name, content in self.right.items():
             entries.append((name.encode(), FILE, hashlib.sha256(content).digest(), len(content)))
         return Evidence("directory_tree", "tree", {"path": "tree", "digest": digest_of(serialised(Rules(), entries))})
@@ -55,3 +56,34 @@ class NamesApart(FilesApart):
 
     def wrong(self, path: Path) -> None:
         path.unlink()
+
+
+class AlwaysOneAway(FilesApart):
+    """The next file is taken out of the tree before the one that was away returns: they are all there, and never together."""
+
+    folders = 40
+
+    def __init__(self, *given) -> None:
+        super(FilesApart, self).__init__(*given)
+        self.tree, self.aside = self.folder / "tree", self.folder / "away"
+        self.aside.mkdir()
+        self.right = {f"{number:02}/x": b"%d" % number for number in range(self.folders)}
+        for name, content in self.right.items():
+            (self.tree / name).parent.mkdir(parents=True)
+            (self.tree / name).write_bytes(content)
+        self.away = "00/x"
+        self.take(self.away)
+
+    def change(self) -> None:
+        before, self.away = self.away, self.rng.choice([name for name in self.right if name != self.away])
+        self.take(self.away)
+        self.give_back(before)
+
+    def take(self, name: str) -> None:
+        (self.tree / name).rename(self.aside / name.replace("/", " "))
+
+    def give_back(self, name: str) -> None:
+        (self.aside / name.replace("/", " ")).rename(self.tree / name)
+
+    def tell_the_truth(self) -> None:
+        self.give_back(self.away)

@@ -15,7 +15,9 @@ from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.verifier import EvidenceVerifier
+from agentos.probes.cannot_see import CannotSee, Deadline
 from agentos.probes.port_listening import PortListening
+from agentos.probes.six_only import six_only
 from tests.unit.probes.servers import free_port
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -114,6 +116,25 @@ def test_a_socket_that_was_told_to_serve_ipv6_only_does_not_serve_ipv4(kind):
             port = server.getsockname()[1]
             assert code == verified(port, ip="127.0.0.1", proto=proto).result.code
             assert "VERIFIED" == verified(port, ip="::1", proto=proto).result.code
+
+
+def test_a_socket_that_goes_while_the_kernel_is_asked_serves_nobody(monkeypatch):
+    """It was in the table a moment ago; that the kernel knows of no such socket is not that it does not say."""
+    server = listening("::", only6=True)
+    port = server.getsockname()[1]
+
+    def late(*arguments):
+        server.close()
+        return six_only(*arguments)
+
+    monkeypatch.setattr("agentos.probes.port_listening.six_only", late)
+    assert [] == listeners(port)
+
+
+def test_time_that_is_over_does_not_mean_that_the_kernel_does_not_say():
+    """Else whoever runs out of time would find that IPv4 is served too."""
+    with pytest.raises(CannotSee, match="time limit"):
+        six_only("tcp", 1, Deadline(0))
 
 
 def test_where_that_is_not_known_it_is_noted():
