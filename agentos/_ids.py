@@ -92,6 +92,20 @@ def step_key_of(step_id: str) -> int | None:
     return ((number >> _RANDOM_BITS) << _KEPT_BITS) & _SIGNED | (number & ((1 << _KEPT_BITS) - 1))
 
 
+_ALPHABET = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+_TIME_LETTERS = 10
+_LAST_TIME = (1 << 48) - 1
+
+
+def step_keys_beginning(letters: str) -> tuple[int, int] | None:
+    """The lowest and the highest key of all steps whose ULID begins with these letters. None if no ULID does."""
+    if len(letters) > _LENGTH or not _ALPHABET.issuperset(letters):
+        return None
+    low, high = ((letters + filler * _LENGTH)[:_TIME_LETTERS].translate(_PLAIN_BASE_32) for filler in "0Z")
+    first, last = int(low, 32), min(int(high, 32), _LAST_TIME)
+    return None if first > last else (first << _KEPT_BITS, last << _KEPT_BITS | _KEPT)
+
+
 def checkpoint_id_of(step_id: str) -> str:
     """The id a step's checkpoint gets unless the caller names another."""
     return step_id.removeprefix(STEP_PREFIX)

@@ -34,6 +34,7 @@ from agentos.core.checkpoints.identifiers import (
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
+from agentos.core.checkpoints.naming import NamingCalls
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
 from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
@@ -61,7 +62,7 @@ _LARGE_SNAPSHOT = 1_000_000
 KEEP_LIMIT = 16 << 20
 
 
-class CheckpointManager(RecoveryCalls, HandsCalls):
+class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls):
     """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
 
     Args:

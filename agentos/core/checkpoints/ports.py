@@ -292,6 +292,14 @@ class Registry(Protocol):
     def needed_by(self, key: int) -> Needing | None:
         """The same of the step with this key, as it is now; None if it needs nothing any more."""
 
+    # Names.
+
+    def ids(self, kind: str, beginning: str, limit: int) -> list[str]:
+        """The ids of this kind (`task`, `checkpoint`, `step`, `restore`) that begin so; what was deleted has none.
+
+        Ids that callers gave and ids that were made are each in order, and an id that is exactly this comes first of its own.
+        """
+
     # Retention.
 
     def prune(self, task_id: str | None, keep_verified: int, before: str | None, *, dry_run: bool) -> dict[str, int]:

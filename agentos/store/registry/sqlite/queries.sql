@@ -150,6 +150,25 @@ delete from idempotency_keys where key = ?;
 -- name: task_ids
 select task_id from tasks order by task_id;
 
+-- Ids that begin alike, for who types only their beginning: each is a range of the key that its table is clustered by.
+-- name: tasks_beginning
+select task_id from tasks where task_id >= ? and task_id < ? order by task_id limit ?;
+
+-- name: restores_beginning
+select restore_id from restores where restore_id >= ? and restore_id < ? order by restore_id limit ?;
+
+-- name: names_beginning
+select names.checkpoint_id from names join steps on steps.step_key = names.step_key
+where names.checkpoint_id >= ? and names.checkpoint_id < ? and steps.deleted_at is null order by names.checkpoint_id limit ?;
+
+-- name: steps_beginning
+select step_id from steps where step_key between ? and ? order by step_key;
+
+-- name: checkpoints_beginning
+select substr(step_id, 6) from steps
+where step_key between ? and ? and state in ('committed', 'adopted') and checkpoint_id is null and deleted_at is null
+order by step_key;
+
 -- name: abandoned
 select step_key from steps where task_id = ? and place = 0;
 
