@@ -23,6 +23,8 @@ class Place(NamedTuple):
 VERBS = {
     "demo": Place("demo:command", "Watch an agent die, be tampered with, and resume from what can be proven."),
     "verify": Place("verify:command", "Look at the world now: does it still match what was committed?"),
+    "prune": Place("prune:command", "Let old checkpoints go and give their space back; --dry-run only says what."),
+    "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
 }
 

@@ -391,3 +391,17 @@ def test_a_task_that_nobody_began_is_told(manager: CheckpointManager):
     """A misspelled name prunes nothing."""
     with pytest.raises(CheckpointNotFoundError, match="task nope: nothing was ever begun"):
         manager.prune("nope")
+
+
+def test_a_verified_checkpoint_that_is_pruned_is_not_named_any_more(manager: CheckpointManager):
+    """The newest look at every newer one failed, so the newest verified one is below the line: then there is none."""
+    rewrite(manager, 2)
+    newest = manager.list_checkpoints("t")[0]
+    assert not manager.verify_checkpoint(manager.list_checkpoints("t")[1].checkpoint_id)
+    (manager.base_path / "a").write_text("0")
+    assert manager.verify_checkpoint(manager.list_checkpoints("t")[1].checkpoint_id)
+    assert not manager.verify_checkpoint(newest.checkpoint_id)
+    manager.prune("t", keep_verified=1)
+    assert [2] == numbers(manager)
+    assert manager.get_last_verified_checkpoint("t") is None
+    assert manager.get_last_verified_checkpoint("t", "tool_executed") is None

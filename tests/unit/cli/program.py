@@ -20,14 +20,15 @@ def agentos(*arguments: object, cwd: Path | None = None, **extra: str) -> subpro
     return ended
 
 
-def on_a_terminal(*arguments: object, **extra: str) -> tuple[int, str]:
-    """Run the command on a terminal of its own; its exit code and what the terminal got."""
+def on_a_terminal(*arguments: object, typed: str = "", **extra: str) -> tuple[int, str]:
+    """Run the command on a terminal of its own, on which this is typed; its exit code and what the terminal got."""
     leader, follower = pty.openpty()
     settings = {name: value for name, value in environment(TERM="xterm").items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)], env=settings | extra, stdin=follower, stdout=follower, stderr=follower
     )
     os.close(follower)
+    os.write(leader, typed.encode())
     said = b""
     try:
         while chunk := os.read(leader, 65536):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from agentos.core.checkpoints.nesting import Entry, overlaying
 from agentos.core.checkpoints.world import Worlds
-from agentos.store.registry.sqlite import claimed, restores
+from agentos.store.registry.sqlite import claimed, restores, timeline
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import SQL, Tables
 
@@ -34,7 +34,7 @@ def prune_task(tables: Tables, task: TaskRow, keep_verified: int, before: str | 
         if not _may_go(row, oldest, before):
             counts["verifications"] += _forget_looks(tables, row, before)
         elif row.place in standing:
-            counts["emptied"] += _empty(tables, row)
+            counts["emptied"] += _empty(tables, task, row)
         else:
             _remove(tables, task, row)
             counts["checkpoints"] += 1
@@ -95,12 +95,13 @@ def _forget_ended(tables: Tables, task: TaskRow, oldest: int, standing: dict[int
             claimed.keep_only(tables, task, number, items)
 
 
-def _empty(tables: Tables, row: StepRow) -> int:
+def _empty(tables: Tables, task: TaskRow, row: StepRow) -> int:
     if row.begin_snapshot is None and row.commit_snapshot is None:
         return 0
     _drop_snapshots(tables, row)
     row.deleted_at = row.deleted_at or datetime.now(UTC).isoformat()
     tables.update_step(row)
+    timeline.forget(tables, task, row)
     return 1
 
 
@@ -108,6 +109,7 @@ def _remove(tables: Tables, task: TaskRow, row: StepRow) -> None:
     claimed.remove(tables, task, row)
     task.pruned = max(task.pruned, row.place)
     _delete(tables, row)
+    timeline.forget(tables, task, row)
 
 
 def _delete(tables: Tables, row: StepRow) -> None:

@@ -199,7 +199,7 @@ def _refresh(tables: Tables, row: StepRow) -> None:
     if row.is_live and row.verified:
         _remember_verified(task, row.place, row.checkpoint_type)
     else:
-        _forget(tables, task, row.place, row.checkpoint_type)
+        forget(tables, task, row)
     tables.update_task(task)
 
 
@@ -226,13 +226,13 @@ def _store_by_type(task: TaskRow, by_type: dict[str, int]) -> None:
     task.verified_by_type = orjson.dumps(by_type)
 
 
-def _forget(tables: Tables, task: TaskRow, place: int, checkpoint_type: str) -> None:
-    """The checkpoint at `place` is no longer one to name; find what stands behind it."""
+def forget(tables: Tables, task: TaskRow, row: StepRow) -> None:
+    """This checkpoint is no longer one to name; find what stands behind it. The caller stores the task's row."""
     by_type = _by_type(task)
-    if task.verified_head == place:
-        task.verified_head = _place(_newest(tables, task, place, None))
-    if by_type.get(checkpoint_type) == place:
-        by_type[checkpoint_type] = _place(_newest(tables, task, place, checkpoint_type))
+    if task.verified_head == row.place:
+        task.verified_head = _place(_newest(tables, task, row.place, None))
+    if by_type.get(row.checkpoint_type) == row.place:
+        by_type[row.checkpoint_type] = _place(_newest(tables, task, row.place, row.checkpoint_type))
         _store_by_type(task, by_type)
 
 
