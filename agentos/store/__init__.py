@@ -5,11 +5,11 @@ Names are loaded when they are first used: importing this package costs next to 
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentos.errors import CheckpointNotFoundError
     from agentos.store.runs.contract import CheckpointInfo, CheckpointStore
     from agentos.store.runs.file import FileStore
@@ -57,6 +57,8 @@ def ensure_migrations(path: str | Path) -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        from importlib import import_module  # noqa: PLC0415 - as above
+
         if name in _ON_DISK:
             import_module("agentos.store.runs.inputs").refuse_windows()
         return getattr(import_module(_HOMES[name]), name)

@@ -95,7 +95,7 @@ class Resumer:
         self.lines_left = turn.last_line
         self.work = Path(turn.directory, "work")
         self.manager = manager
-        self.task: Task = manager.task(TASK, workspace=self.work)
+        self.task: Task = manager.task(TASK)
         self.journal = os.open(Path(turn.directory, "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def run(self) -> None:

@@ -15,7 +15,7 @@ from tests.torture.worlds.oracle import Oracle
 from tests.torture.worlds.scenario import Played, coverage, mend, play
 from tests.torture.worlds.seeing import digest
 
-VERDICTS = {"fresh", "resume", "diverged", "uncertain", "blocked", "finished"}
+VERDICTS = {"fresh", "resume", "repair", "diverged", "uncertain", "blocked", "finished"}
 WAYS = {"adopt a step", "retry a step", "uncertain a step"}
 can_recover = pytest.mark.skipif(not hasattr(Task, "resume"), reason="nothing recovers yet")
 

@@ -45,15 +45,20 @@ class Wishes:
     base: str
     targets: dict[str, Thing] = field(default_factory=dict)
     cannot: dict[str, str] = field(default_factory=dict)
+    # Paths without which the world can hold again: what is claimed of them holds, or need not.
+    spare: set[str] = field(default_factory=set)
 
     def add(self, claims: Iterable[Stands], findings: Iterable[Finding]) -> None:
-        """Everything that these claims say, oldest first."""
+        """Everything that these claims say, oldest first; `findings` are those that the world fails by."""
+        failed = [each for each in findings if each.result.outcome is Outcome.FAILED]
+        needed = {(each.entry.sequence, each.entry.item) for each in failed}
         for claim in claims:
-            for path, thing in self._things(claim):
+            differs = (claim.entry.sequence, claim.entry.item) in needed
+            for path, thing in self._things(claim, differs=differs):
                 self.targets[path] = thing
-        for finding in findings:
-            why = "" if finding.result.outcome is not Outcome.FAILED else self._why_not(finding)
-            if why:
+                (self.spare.discard if differs else self.spare.add)(path)
+        for finding in failed:
+            if why := self._why_not(finding):
                 self.cannot[finding.entry.subject] = why
 
     def add_unclaimed(self, things: Iterable[tuple[str, Thing]]) -> None:
@@ -61,29 +66,32 @@ class Wishes:
         for path, thing in things:
             self.targets.setdefault(path, thing)
 
-    def _things(self, claim: Stands) -> Iterator[tuple[str, Thing]]:
+    def _things(self, claim: Stands, *, differs: bool) -> Iterator[tuple[str, Thing]]:
         kind, _, path = claim.entry.subject.partition(":")
         wanted = _WANTED.get(claim.evidence.evidence_type)
         if wanted is None:
             return
         if claim.around.base_path != self.base or path.startswith("/"):
-            self.cannot.setdefault(claim.entry.subject, _ELSEWHERE.format(base=self.base))
+            if differs:
+                self.cannot.setdefault(claim.entry.subject, _ELSEWHERE.format(base=self.base))
         elif kind == "tree":
-            yield from self._leaves(claim, path)
+            yield from self._leaves(claim, path, differs=differs)
         elif (thing := wanted(claim.evidence.expected)) is not None:
             yield path, thing
 
-    def _leaves(self, claim: Stands, root: str) -> Iterator[tuple[str, Thing]]:
+    def _leaves(self, claim: Stands, root: str, *, differs: bool) -> Iterator[tuple[str, Thing]]:
         tree = manifest_of(claim.evidence, claim.around)
         if tree is None:
-            self.cannot[claim.entry.subject] = _NO_MANIFEST
+            if differs:
+                self.cannot[claim.entry.subject] = _NO_MANIFEST
             return
         aside = frozenset(map(os.fsencode, claim.around.aside))
         claimed = without(tree, aside)
         names = {path for path, *_ in claimed}
         for leaf in claimed:
             if (thing := thing_of(leaf, claim.around)) is None:
-                self.cannot[claim.entry.subject] = f"the text of the link {shown(os.fsdecode(leaf[0]), 80)} was not kept"
+                if differs:
+                    self.cannot[claim.entry.subject] = f"the text of the link {shown(os.fsdecode(leaf[0]), 80)} was not kept"
             else:
                 yield _beneath(root, leaf[0]), thing
         seen = claim.seen()

@@ -28,6 +28,7 @@ from agentos.core.checkpoints.restores import RestorePlan
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.world import World, Worlds
+from agentos.errors import RestoreRefusedError
 
 _PAGE = 32
 # How many recorders of one subject are asked whether they recorded what is there now.
@@ -51,6 +52,7 @@ class PutsBack(Protocol):
         judged: Judged,
         *,
         retried: Sequence[StoredStep] = (),
+        only_needed: bool = False,
     ) -> RestorePlan:
         """What would make the world of this checkpoint hold."""
 
@@ -289,7 +291,12 @@ class Survey:
         judged = self.judged(candidate)
         if not judged.findings or not all(map(self._putting_back.may, judged.findings)):
             return False
-        plan = self.plan(candidate, judged, walk)
+        try:
+            plan = self.plan(candidate, judged, walk)
+        except RestoreRefusedError as refusal:
+            # The folder itself cannot be seen: what lies elsewhere and differs is not put back through it.
+            walk.notes.append(f"nothing can be put back at checkpoint number {candidate.sequence}: {refusal.message}")
+            return False
         if not plan.is_complete:
             if not walk.rejected:
                 walk.notes += [f"{each.subject} cannot be put back: {each.why}" for each in plan.cannot[:_MOST_REASONS]]
@@ -307,6 +314,7 @@ class Survey:
             self._stands(self._world_of(candidate)),
             judged,
             retried=[step for step in again if step.parent == number],
+            only_needed=walk is not None,
         )
 
     def can_put_back(self, finding: Finding, plan: RestorePlan | None) -> bool:

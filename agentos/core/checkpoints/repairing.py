@@ -52,10 +52,12 @@ class PuttingBack:
         judged: Judged,
         *,
         retried: Sequence[StoredStep] = (),
+        only_needed: bool = False,
     ) -> RestorePlan:
         """What would make the world of this checkpoint hold; what cannot be put back is in it, with the reason.
 
         Args:
+            only_needed: say nothing of what cannot be put back and need not be.
             retried: interrupted steps that will run again, and find what they said they would change as it was.
         """
         wishes = Wishes(base)
@@ -63,7 +65,8 @@ class PuttingBack:
         for step in retried:
             if step.base_path == base or base != candidate.base_path:
                 wishes.add_unclaimed(touched_things(self._registry.touched(step.step_id)))
-        return self._planned(wishes, candidate)
+        planned = self._planned(wishes, candidate)
+        return planned.needing(wishes.spare) if only_needed else planned
 
     def plan_removal(self, candidate: StoredStep, base: str, paths: Iterable[str]) -> RestorePlan:
         """What would take away what was left behind at these paths."""

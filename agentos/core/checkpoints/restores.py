@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -127,6 +127,11 @@ class RestorePlan:
         """The part of the plan at or beneath these paths."""
         chosen = tuple(each for each in self.operations if any(_is_at(each.path, path) for path in paths))
         return RestorePlan(self.task_id, self.checkpoint_id, self.base_path, chosen, self.cannot, self.left_alone, self.undoes)
+
+    def needing(self, spare: Collection[str]) -> RestorePlan:
+        """The plan without complaints about these paths: what is claimed of them holds as they are, or need not."""
+        cannot = tuple(each for each in self.cannot if each.subject not in spare)
+        return replace(self, cannot=cannot)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can carry it."""

@@ -15,7 +15,7 @@ from typing import Any
 from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, EvidenceType
 from agentos.errors import EvidenceMismatchError, EvidenceUnavailableError
 from tests.torture.worlds import seeing
-from tests.torture.worlds.files import Files
+from tests.torture.worlds.files import Files, clear
 from tests.torture.worlds.model import Begun, Claim, History, Mark, Pack
 
 TASK = "model"
@@ -105,6 +105,13 @@ class Agent:
         if random.random() < 0.15:
             said.append(Claim("exists", path, lifetime=lifetime))
         return said if random.random() < 0.85 else [Claim("exists", path, lifetime=lifetime)]
+
+    def clear_away(self, path: str) -> None:
+        """A step that takes a file away and says so."""
+        base, state = self.files.work, self._state()
+        step_id = self.manager(base).begin_step(TASK, "tool_executed", state)
+        clear(self.files.full(path, base))
+        self._commit(step_id, Pack((Claim("absent", path),)), base, state, rerunnable=True, auto_verify=True)
 
     # A step that is never committed.
 

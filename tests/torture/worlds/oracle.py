@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.torture.worlds.model import Begun, Claim, History, Mark, Pack
-from tests.torture.worlds.seeing import UNSEEN, outcome, seen, verdict
+from tests.torture.worlds.seeing import UNSEEN, can_be_removed, outcome, seen, verdict
 
 ADOPT, RETRY, UNCERTAIN = "adopt", "retry", "uncertain"
 Key = tuple[str, str]
@@ -117,11 +117,27 @@ class Oracle:
     def _judged(self, mark: Mark | None, adopted: Begun | None, settled: dict[str, str]) -> Answer | None:
         found = self.holds(mark, adopted)
         if found == "differs":
-            return None
+            back = mark is not None and adopted is None and self._can_be_put_back(mark)
+            return Answer("repair", mark.sequence, settled=settled) if back else None
         if found != "holds":
             return Answer("blocked", settled=settled, why=found)
         state = adopted.state if adopted else mark.state
         return Answer("resume", mark.sequence if mark else 0, adopted.step_id if adopted else None, state, settled)
+
+    def _can_be_put_back(self, mark: Mark) -> bool:
+        """Whether everything that it fails by can be undone. No content is kept here, so that is what was to be gone."""
+        base, removable = self._base or mark.base, False
+        for pack, claims, around in self._groups(mark, None):
+            outcomes = [outcome(claim, around) for claim in claims]
+            if verdict(pack, outcomes) == "verified":
+                continue
+            for claim, found in zip(claims, outcomes, strict=True):
+                if found != "failed":
+                    continue
+                if claim.kind != "absent" or around != base or not can_be_removed(claim, around):
+                    return False
+                removable = True
+        return removable
 
     def _crossed(self, place: int) -> str:
         """A step beyond this place that must not run again; nothing if there is none."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.torture.worlds.doing import Agent
-from tests.torture.worlds.files import clear
+from tests.torture.worlds.files import NAMES, clear
 
 Plot = Callable[[Agent, Random], str | None]
 EFFECTS = ("none", "some", "half", "all")
@@ -55,6 +55,13 @@ def deleted(agent: Agent, random: Random) -> None:
     """Files are gone."""
     for path in _some(agent, random):
         clear(agent.files.full(path, agent.files.work))
+
+
+def regrown(agent: Agent, random: Random) -> None:
+    """Something came back where nothing was to be."""
+    path = random.choice(NAMES)
+    agent.clear_away(path)
+    agent.files.write(path, agent.files.work)
 
 
 def put_back(agent: Agent, random: Random) -> None:
@@ -173,6 +180,11 @@ def doubtful(agent: Agent, random: Random) -> None:
     agent.die(effects=random.choice(EFFECTS), rerunnable=False, expects=False)
 
 
+def grown(agent: Agent, random: Random) -> None:
+    """The very first step took a file away, and it came back. The history of this plot is empty."""
+    regrown(agent, random)
+
+
 def never_called(agent: Agent, random: Random) -> None:
     """The registry was made, and that is all. The history of this plot is empty."""
     agent.manager()
@@ -200,11 +212,11 @@ def finished(agent: Agent, random: Random) -> None:
 
 
 PLOTS: tuple[Plot, ...] = (
-    *(nothing, edited, half_written, deleted, put_back, all_put_back, one_step_back, masked, wiped, base_gone),
+    *(nothing, edited, half_written, deleted, regrown, put_back, all_put_back, one_step_back, masked, wiped, base_gone),
     *(base_shut, wrong_place, moved, dead_branch, died_unsure, died_inside, died_at_the_end, started_over, finished),
-    *(landed, doubtful, never_called, never_began),
+    *(landed, doubtful, grown, never_called, never_began),
 )
-WITHOUT_HISTORY = (landed, doubtful, never_called, never_began)
+WITHOUT_HISTORY = (landed, doubtful, grown, never_called, never_began)
 # Some of them after one another: a put-back after a crash inside a step, and so on.
 SIMPLE = (nothing, edited, half_written, deleted, put_back, all_put_back, masked)
 

@@ -88,6 +88,22 @@ def _complaints(agent: Agent, base: str | None, answer: Answer) -> Iterator[str]
             yield f"recover changed more than the history of looks: {_changed(before, _without_looks(agent.registry))}"
         yield from _of_recovery(recovery, answer, oracle)
     yield from _of_resume(agent, base, answer)
+    if answer.verdict == "repair":
+        yield from _of_repair(agent, base)
+
+
+def _of_repair(agent: Agent, base: str | None) -> Iterator[str]:
+    """Put back what differs by hand; then the oracle is asked again, and the world of that checkpoint differs no more."""
+    with _manager(agent, base) as manager:
+        plan = manager.recover(TASK).plan
+        if plan is None:
+            yield "repair without a plan"
+            return
+        manager.restore(plan)
+    answer = Oracle(agent.history, base).answer()
+    if answer.verdict == "repair":
+        yield "after the restore it is still to be repaired"
+    yield from _of_resume(agent, base, answer)
 
 
 def _of_recovery(recovery: Any, answer: Answer, oracle: Oracle) -> Iterator[str]:

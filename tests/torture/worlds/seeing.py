@@ -39,6 +39,16 @@ def outcome(claim: Claim, base: str) -> str:
     return "verified" if holds[claim.kind] else "failed"
 
 
+def can_be_removed(claim: Claim, base: str) -> bool:
+    """Whether what is at a relative path is a file, a link or an empty folder, in folders that are no links."""
+    path = os.path.join(base, claim.path)
+    if claim.path.startswith("/") or os.path.realpath(os.path.dirname(path)) != os.path.dirname(
+        os.path.join(os.path.realpath(base), claim.path)
+    ):
+        return False
+    return os.path.islink(path) or os.path.isfile(path) or not os.listdir(path)
+
+
 def verdict(pack: Pack, outcomes: list[str]) -> str:
     """What these outcomes of a pack's claims, or of what is left of them, say of the whole."""
     needed = pack.needed(len(outcomes))

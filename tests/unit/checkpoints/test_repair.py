@@ -279,3 +279,53 @@ def test_only_what_nothing_needs_is_collected(manager: CheckpointManager, work: 
     assert () == done.missing
     with pytest.raises(InvalidInputError, match="dry_run"):
         manager.collect(dry_run=1)  # type: ignore[arg-type]
+
+
+def test_what_holds_elsewhere_keeps_nothing_from_being_put_back(manager: CheckpointManager, work: Path, tmp_path: Path):
+    """A claim outside the workspace that holds is none of the repair's business; one that differs is."""
+    outside = tmp_path / "outside"
+    outside.write_text("there")
+    with manager.task("t").step("tool_executed", {}) as step:
+        (work / "a").write_text("1")
+        step.proves_file("a")
+        step.proves_file(outside)
+    (work / "a").write_text("2")
+    assert Verdict.REPAIR == manager.recover("t").verdict
+    outside.write_text("changed")
+    found = manager.recover("t")
+    assert Verdict.DIVERGED == found.verdict
+    assert any("outside" in note and "lies outside" in note for note in found.notes)
+
+
+def test_what_need_not_hold_keeps_nothing_from_being_put_back(manager: CheckpointManager, work: Path):
+    """Of a step of which one file is enough, the other one was not kept and is gone: that is still enough."""
+    for name in ("one", "other"):
+        (work / name).write_text(name)
+    claims = [Evidence.capture_file(name, base_path=work) for name in ("one", "other")]
+    pack = EvidencePack(claims, require_all=False, allow_partial=True, min_verified=1)
+    manager.commit_step(manager.begin_step("t", "tool_executed", {}), pack)
+    wrote(manager, "a", "1")
+    (work / "other").unlink()
+    (work / "a").write_text("2")
+    assert Verdict.REPAIR == manager.recover("t").verdict
+    manager.resume("t", {}, repair=True)
+    assert ("1", False) == ((work / "a").read_text(), (work / "other").exists())
+
+
+def test_a_workspace_that_cannot_be_seen_is_reported_though_something_else_differs(
+    manager: CheckpointManager, work: Path, tmp_path: Path
+):
+    """Recover answers; it does not raise because the folder to put things back in is not there."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "b").write_text("1")
+    with CheckpointManager(manager.db_path, other) as there, there.task("t").step("tool_executed", {}) as step:
+        step.proves_file("b", keep=True)
+    wrote(manager, "a", "1")
+    (other / "b").write_text("2")
+    work.rename(tmp_path / "unmounted")
+    with CheckpointManager(manager.db_path) as again:
+        found = again.recover("t")
+    assert Verdict.REPAIR == found.verdict
+    assert 1 == found.checkpoint.sequence_number
+    assert any("cannot be opened" in note for note in found.notes)
