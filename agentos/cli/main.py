@@ -25,6 +25,7 @@ VERBS = {
     "verify": Place("verify:command", "Look at the world now: does it still match what was committed?"),
     "prune": Place("prune:command", "Let old checkpoints go and give their space back; --dry-run only says what."),
     "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
+    "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
 }
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from agentos._text import shown
 from agentos.errors import MigrationEditedError, MigrationError, MigrationGapError, SchemaTooNewError, StoreCorruptError
@@ -187,12 +188,16 @@ def refuse_unreadable(connection: sqlite3.Connection, known: list[Migration], pa
 
 def _refuse_damaged(connection: sqlite3.Connection, known: list[Migration], path: str) -> None:
     """A schema is text in the file, and a letter that changed there can turn a key into a mere column: rows would seem gone."""
-    found = set(connection.execute(_OBJECTS))
-    if not _expected(tuple(known)) <= found:
+    if differs(connection.execute, known):
         raise StoreCorruptError(
             f"{shown(path)}: the schema is damaged; it is not what the migrations of {known[0].component} made it",
             hint="nothing was served from it; restore a backup, or move the file away and start again",
         )
+
+
+def differs(execute: Callable[[str], Iterable[Any]], known: list[Migration]) -> bool:
+    """Whether the file's tables are not what these migrations make."""
+    return not _expected(tuple(known)) <= set(execute(_OBJECTS))
 
 
 @cache

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentos._disk import unavailable
 from agentos._fork import importing
@@ -20,6 +20,9 @@ from agentos.vault.planning import About, plan
 from agentos.vault.receiving import ChangedError, Receiver
 from agentos.vault.restoring import Restorer
 from agentos.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.checkup import Content, Findings, Progress
 
 Take = Callable[[memoryview], object]
 
@@ -66,6 +69,12 @@ class VaultHands:
             from agentos.vault.collecting import collect  # noqa: PLC0415 - who keeps seldom collects
 
         return collect(self.vault, needed, dry_run=dry_run)
+
+    def examine(self, needed: Mapping[str, Content], findings: Findings, *, deep: bool, progress: Progress) -> tuple[int, int]:
+        with importing:
+            from agentos.vault.examining import examine  # noqa: PLC0415 - as above
+
+        return examine(self.vault, needed, findings, deep=deep, progress=progress)
 
     def content(self, digest: str) -> bytes | None:
         try:

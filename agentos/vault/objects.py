@@ -130,7 +130,7 @@ def _decompressed(body: bytes, size: int, like: bytes) -> bytes:
     try:
         # One byte more than promised is enough to see that the promise is broken.
         data: bytes = module.ZstdDecompressor(zstd_dict=dictionary, options=options).decompress(body, size + 1)
-    except (module.ZstdError, ValueError, MemoryError):
+    except (module.ZstdError, ValueError, OverflowError, MemoryError):
         raise MalformedError from None
     return data
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, Thing
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.checkup import Content, Findings, Progress
 
 # Who else claims what is at this absolute path, in words; nothing if nobody does.
 Protected = Callable[[str], str]
@@ -71,6 +74,13 @@ class Hands(Protocol):
 
     def content(self, digest: str) -> bytes | None:
         """What is kept under this digest, checked; None if nothing is, or not what was kept."""
+
+    def examine(self, needed: Mapping[str, Content], findings: Findings, *, deep: bool, progress: Progress) -> tuple[int, int]:
+        """Look at everything that is kept: is what is needed there, and is all of it what was kept? How many, how large.
+
+        Args:
+            deep: read it all; else only what is said of it on the outside.
+        """
 
     def make_folder(self, path: str) -> None:
         """Make this folder and those above it, where there is none."""

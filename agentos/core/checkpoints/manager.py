@@ -23,6 +23,7 @@ from agentos.core.checkpoints import codec, explaining, policy, records
 from agentos.core.checkpoints.begun import BegunSteps
 from agentos.core.checkpoints.ending import Block, EndingStep
 from agentos.core.checkpoints.handing import HandsCalls
+from agentos.core.checkpoints.housekeeping import HousekeepingCalls
 from agentos.core.checkpoints.identifiers import (
     check_id,
     check_lease,
@@ -62,7 +63,7 @@ _LARGE_SNAPSHOT = 1_000_000
 KEEP_LIMIT = 16 << 20
 
 
-class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls):
+class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCalls):
     """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
 
     Args:

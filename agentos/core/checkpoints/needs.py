@@ -6,10 +6,13 @@ change; and what a restore overwrote, until that is pruned. A tree needs its man
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 
+from agentos._text import shown
 from agentos.core.checkpoints import records
 from agentos.core.checkpoints.hands import Hands
+from agentos.core.checkpoints.keeping import MOST_NAMED
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree
 from agentos.core.checkpoints.ports import Registry
@@ -51,39 +54,63 @@ class Needs:
         yield from of_step(found, self._hands)
 
 
+# A digest, and how large the content is, where that is known.
+Wanted = tuple[str, int | None]
+
+
 def of_step(found: Needing, hands: Hands) -> Iterator[str]:
     """What one step needs."""
+    return (digest for digest, _ in contents_of_step(found, hands))
+
+
+def of_restore(stored: StoredRestore) -> Iterator[str]:
+    """What taking a restore back needs, and finishing it."""
+    return (digest for digest, _ in contents_of_restore(stored))
+
+
+def contents_of_step(found: Needing, hands: Hands) -> Iterator[Wanted]:
+    """What one step needs, and how large that is."""
     if found.pack is not None:
         for item in records.decode_pack(found.pack).evidence_list:
             yield from _of_claim(item, hands)
     for _, thing in touched_things(found.touched):
         if thing.kind is Kind.FILE:
-            yield thing.sha256
+            yield thing.sha256, thing.size
 
 
-def of_restore(stored: StoredRestore) -> Iterator[str]:
-    """What taking a restore back needs, and finishing it."""
+def contents_of_restore(stored: StoredRestore) -> Iterator[Wanted]:
+    """The same of a restore."""
     for operation in operations_from(stored.operations):
         for thing in (operation.before, operation.after):
             if thing.kind is Kind.FILE:
-                yield thing.sha256
+                yield thing.sha256, thing.size
 
 
-def _of_claim(item: Evidence, hands: Hands) -> Iterator[str]:
+def _of_claim(item: Evidence, hands: Hands) -> Iterator[Wanted]:
     if not item.metadata.get("kept"):
         return
     if item.evidence_type == EvidenceType.FILE_SHA256:
-        yield item.expected["sha256"].lower()
+        yield item.expected["sha256"].lower(), None
     elif item.evidence_type == EvidenceType.DIRECTORY_TREE:
         digest = item.expected["digest"].lower()
-        yield digest
+        yield digest, None
         try:
             tree = claimed_tree(digest, item.metadata.get("manifest"), hands.content)
         except UnfitManifestError:
             return
-        for _, kind, content, _ in [] if tree is None else tree.entries:
-            if kind != FOLDER:
-                yield content.hex()
+        left_out = _not_kept(item.metadata["kept"])
+        for name, kind, content, size in [] if tree is None else tree.entries:
+            # What was too large to be kept may still be there, for somebody else: then it is needed here too.
+            if kind != FOLDER and (not left_out(name) or hands.has(content.hex())):
+                yield content.hex(), size
+
+
+def _not_kept(kept: bool | list[str]) -> Callable[[bytes], bool]:  # noqa: FBT001 - what the metadata of a claim says
+    """Whether what has this name may have been left out when its tree was kept. Of many only the first are named."""
+    if kept is True:
+        return lambda _: False
+    names = frozenset(kept or ())
+    return lambda name: len(names) >= MOST_NAMED or shown(os.fsdecode(name)) in names
 
 
 def collect(registry: Registry, hands: Hands, *, dry_run: bool) -> Collected:

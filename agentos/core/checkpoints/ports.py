@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from agentos.core.checkpoints.lifecycle import StepState
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.checkup import Examined, Progress
     from agentos.core.checkpoints.lease import Lease
     from agentos.core.checkpoints.nesting import Entry
     from agentos.core.checkpoints.stored import (
@@ -313,6 +314,12 @@ class Registry(Protocol):
 
     def later_claims(self, task_id: str, subject: str, after: int) -> list[tuple[str, int]]:
         """Step and item of each later claim about the subject, oldest first, whatever became of its checkpoint."""
+
+    def examine(self, *, deep: bool, progress: Progress) -> Examined:
+        """Look at every row, in one view of the registry: is it as it was written, and is everything there?
+
+        Raises nothing for what is damaged: that is what it tells.
+        """
 
     def settle(self) -> None:
         """Make everything that can be read now durable. Reading alone does not prove that."""

@@ -71,7 +71,7 @@ class Tables:
         if found is None:
             self._prove_absent(run_id, node_id)
             return None
-        row = _checked(found[:-1])
+        row = checked(found[:-1])
         held = self._execute(SQL["data"], (found[-1], run_id, node_id)).fetchone()
         return _bytes_of(row, *held or (None, None))
 
@@ -80,7 +80,7 @@ class Tables:
         infos: Infos = []
         expected = -1
         for found in self._execute(SQL["rows_of_run"], (run_id,)):
-            row = _checked(found)
+            row = checked(found)
             if row.node_id == OWN:
                 expected = row.size
             else:
@@ -99,7 +99,7 @@ class Tables:
         for run_id, stored, *own in self._execute(SQL["runs"]):
             if type(run_id) is not str or stored != seal("run/1", (run_id,)):
                 raise damaged(run_id)
-            if _checked(own).size:
+            if checked(own).size:
                 names.append(run_id)
             count += 1
         if self._execute(SQL["count_of_runs"]).fetchone()[0] != count:
@@ -114,7 +114,7 @@ class Tables:
         own = self._execute(SQL["row"], (run_id, OWN)).fetchone()
         if own is None:
             raise damaged(run_id)
-        row = _checked(own[:-1])
+        row = checked(own[:-1])
         self._execute(SQL["delete_data"], (found[-1], run_id, node_id))
         self._execute(SQL["delete_row"], (run_id, node_id))
         kept = row._replace(size=row.size - 1)
@@ -132,7 +132,7 @@ class Tables:
         if own is None:
             self._prove_no_run(run_id)
             return
-        nodes = _checked(own[:-1]).size
+        nodes = checked(own[:-1]).size
         before = self._execute(SQL["row_before"], (run_id, node_id)).fetchone()
         after = self._execute(SQL["row_after"], (run_id, node_id)).fetchone()
         # There is always a row before a node's: the run's own, if no other.
@@ -140,7 +140,7 @@ class Tables:
             raise damaged(run_id)
         for neighbour in (before, after):
             if neighbour is not None:
-                _checked(neighbour)
+                checked(neighbour)
 
     def _prove_no_run(self, run_id: str) -> None:
         """Neither table knows the run."""
@@ -166,7 +166,7 @@ def _bytes_of(row: Row, data: Any, stored: Any) -> bytes:
     raise damaged(row.run_id, row.node_id)
 
 
-def _checked(columns: Sequence[Any]) -> Row:
+def checked(columns: Sequence[Any]) -> Row:
     """The row, if its seal is the one that belongs to it. A damaged row can hold a value of any type."""
     *fields, stored = columns
     try:

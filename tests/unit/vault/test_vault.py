@@ -240,3 +240,14 @@ def test_a_vault_that_cannot_be_written_says_so(tmp_path: Path):
     (tmp_path / "vault").write_text("in the way")
     with pytest.raises(StoreUnavailableError, match="cannot keep content"), Vault(str(tmp_path / "vault")).keeping():
         pass
+
+
+def test_a_size_that_no_memory_has_is_damage(vault: Vault, keep: Keep):
+    """A flipped bit can make the header promise eight exabytes: that is damage, and no error of its own."""
+    digest = keep(b"text " * 100)
+    path = Path(vault.path_of(digest))
+    data = bytearray(path.read_bytes())
+    data[len(objects.MAGIC) + 2] ^= 0x80
+    path.write_bytes(data)
+    with pytest.raises(ContentDamagedError):
+        vault.read(digest)

@@ -89,6 +89,11 @@ def keep_only(tables: Tables, task: TaskRow, number: int, items: set[int]) -> No
     _replace(task, gone, ())
 
 
+def added(total: int, row: Columns) -> int:
+    """The sum over the rows so far, with this one."""
+    return (total + _sum(row)) % _MODULUS
+
+
 def _at(tables: Tables, row: StepRow) -> list[Columns]:
     return tables.execute(SQL["claims_at"], (row.task_id, row.place)).fetchall()
 

@@ -8,20 +8,20 @@ from agentos.core.checkpoints.stored import Decision
 from agentos.store.registry.sqlite.rows import damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 
-_KIND = "decision/1"
+KIND = "decision/1"
 
 
 def append(tables: Tables, task_id: str, decision: Decision) -> None:
     """Write it down as the task's next one."""
     number = tables.execute(SQL["count_decisions"], (task_id,)).fetchone()[0] + 1
     fields = (task_id, number, decision.at, decision.by, decision.what, decision.about, decision.reason)
-    tables.execute(SQL["insert_decision"], (*fields, seal(_KIND, fields)))
+    tables.execute(SQL["insert_decision"], (*fields, seal(KIND, fields)))
 
 
 def of_task(tables: Tables, task_id: str) -> list[Decision]:
     """All of them, oldest first."""
     rows = tables.execute(SQL["decisions"], (task_id,)).fetchall()
     for number, row in enumerate(rows, 1):
-        if row[1] != number or row[-1] != seal(_KIND, row[:-1]):
+        if row[1] != number or row[-1] != seal(KIND, row[:-1]):
             raise damaged(f"task {shown(task_id, 80)}, what was decided about it")
     return [Decision(by, what, about, reason, at) for _, _, at, by, what, about, reason, _ in rows]

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from typing import TYPE_CHECKING
 
+from agentos._fork import importing
 from agentos._text import shown
 from agentos.core.checkpoints.stored import Needing, StoredRestore, StoredWorkspace
 from agentos.errors import WorkspaceTakenError
 from agentos.store.database import Database
 from agentos.store.registry.sqlite import restores
 from agentos.store.registry.sqlite.tables import Tables
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.checkup import Examined, Progress
 
 
 class HandedMethods:
@@ -61,6 +66,12 @@ class HandedMethods:
 
     def needing(self, after: int) -> list[tuple[int, Needing]]:
         return self._database.read(lambda connection: restores.needing(Tables(connection), after))
+
+    def examine(self, *, deep: bool, progress: Progress) -> Examined:
+        with importing:
+            from agentos.store.registry.sqlite.examining import examine  # noqa: PLC0415 - few processes look at everything
+
+        return self._database.read(lambda connection: examine(connection, deep=deep, progress=progress))
 
     def needed_by(self, key: int) -> Needing | None:
         return self._database.read(lambda connection: restores.needed_by(Tables(connection), key))

@@ -18,9 +18,17 @@ def call(tables: Tables, key: str) -> StoredCall | None:
         raise damaged(f"key {shown(key, 80)}")
     if row is None:
         return None
-    stored = StoredCall(*row[:-1])
-    if stored.key != key or row[-1] != _sealed(stored):
+    stored = checked(row)
+    if stored.key != key:
         raise damaged(f"key {shown(key, 80)}")
+    return stored
+
+
+def checked(row: tuple[Any, ...]) -> StoredCall:
+    """The call in this row, if its seal fits."""
+    stored = StoredCall(*row[:-1])
+    if row[-1] != _sealed(stored):
+        raise damaged(f"key {shown(row[0], 80)}")
     return stored
 
 

@@ -13,12 +13,12 @@ from agentos.core.checkpoints.stored import Needing, StoredRestore, StoredWorksp
 from agentos.store.registry.sqlite.rows import StepRow, damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 
-_TOUCHED, _RESTORE, _WORKSPACE = "touched/1", "restore/1", "workspace/1"
+TOUCHED, _RESTORE, WORKSPACE = "touched/1", "restore/1", "workspace/1"
 
 
 def touch(tables: Tables, step_id: str, things: bytes) -> None:
     """Write down what the step is about to change."""
-    tables.execute(SQL["insert_touched"], (step_id, things, seal(_TOUCHED, (step_id, things))))
+    tables.execute(SQL["insert_touched"], (step_id, things, seal(TOUCHED, (step_id, things))))
 
 
 def touched(tables: Tables, step_id: str) -> bytes | None:
@@ -26,7 +26,7 @@ def touched(tables: Tables, step_id: str) -> bytes | None:
     row = tables.execute(SQL["touched"], (step_id,)).fetchone()
     if row is None:
         return None
-    if row[2] != seal(_TOUCHED, row[:2]):
+    if row[2] != seal(TOUCHED, row[:2]):
         raise damaged(f"step {shown(step_id, 80)}, what it was about to change")
     return bytes(row[1])
 
@@ -56,17 +56,17 @@ def claimed_elsewhere(tables: Tables, task_id: str) -> list[tuple[str, str, str]
 def restore(tables: Tables, restore_id: str) -> StoredRestore | None:
     """The restore of this id."""
     row = tables.execute(SQL["restore"], (restore_id,)).fetchone()
-    return None if row is None else _checked(row)
+    return None if row is None else checked(row)
 
 
 def restores(tables: Tables, task_id: str) -> list[StoredRestore]:
     """The restores of a task, oldest first."""
-    return [_checked(row) for row in tables.execute(SQL["restores"], (task_id,)).fetchall()]
+    return [checked(row) for row in tables.execute(SQL["restores"], (task_id,)).fetchall()]
 
 
 def all_restores(tables: Tables) -> list[StoredRestore]:
     """Every restore there is."""
-    return [_checked(row) for row in tables.execute(SQL["all_restores"]).fetchall()]
+    return [checked(row) for row in tables.execute(SQL["all_restores"]).fetchall()]
 
 
 def forget_before(tables: Tables, task_id: str, moment: str) -> int:
@@ -78,7 +78,7 @@ def workspaces(tables: Tables) -> list[tuple[StoredWorkspace, str | None]]:
     """Every workspace, and the status of its task."""
     found = []
     for task_id, path, shared, since, stored, status in tables.execute(SQL["workspaces"]).fetchall():
-        if stored != seal(_WORKSPACE, (task_id, path, shared, since)):
+        if stored != seal(WORKSPACE, (task_id, path, shared, since)):
             raise damaged(f"task {shown(task_id, 80)}, its workspace")
         found.append((StoredWorkspace(task_id, path, bool(shared), since), status))
     return found
@@ -87,7 +87,7 @@ def workspaces(tables: Tables) -> list[tuple[StoredWorkspace, str | None]]:
 def put_workspace(tables: Tables, workspace: StoredWorkspace) -> None:
     """Write down in which folder the task works."""
     fields = (workspace.task_id, workspace.path, int(workspace.shared), workspace.since)
-    tables.execute(SQL["put_workspace"], (*fields, seal(_WORKSPACE, fields)))
+    tables.execute(SQL["put_workspace"], (*fields, seal(WORKSPACE, fields)))
 
 
 def needing(tables: Tables, after: int) -> list[tuple[int, Needing]]:
@@ -111,7 +111,8 @@ def _needing(tables: Tables, row: StepRow) -> Needing:
     return Needing(row.step_id, row.task_id, row.pack, touched(tables, row.step_id) if row.state == "begun" else None)
 
 
-def _checked(row: tuple[Any, ...]) -> StoredRestore:
+def checked(row: tuple[Any, ...]) -> StoredRestore:
+    """The restore in this row, if its seal fits."""
     stored = StoredRestore(*row[:-1])
     if row[-1] != _sealed(stored):
         raise damaged(f"restore {shown(row[0], 80)}")

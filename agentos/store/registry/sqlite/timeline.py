@@ -24,7 +24,7 @@ from agentos.store.registry.sqlite.tables import Tables
 # What a checkpoint was superseded by, when the whole task was started over.
 RESTARTED = "restart"
 # How many types a task's row remembers the newest verified checkpoint of; custom types could be without number.
-_TYPES_REMEMBERED = 24
+TYPES_REMEMBERED = 24
 
 
 def append(tables: Tables, remembered: Remembered, row: StepRow, ending: Ending) -> StepRow:
@@ -94,7 +94,7 @@ def last_verified(tables: Tables, task_id: str, checkpoint_type: str | None) -> 
     if checkpoint_type is not None:
         by_type = _by_type(task)
         place = by_type.get(checkpoint_type, 0)
-        if place == 0 and len(by_type) >= _TYPES_REMEMBERED:
+        if place == 0 and len(by_type) >= TYPES_REMEMBERED:
             return _newest(tables, task, task.sequence, checkpoint_type)
     if place == 0:
         return None
@@ -217,7 +217,7 @@ def _by_type(task: TaskRow) -> dict[str, int]:
 def _remember_verified(task: TaskRow, place: int, checkpoint_type: str) -> None:
     task.verified_head = max(task.verified_head, place)
     by_type = _by_type(task)
-    if checkpoint_type in by_type or len(by_type) < _TYPES_REMEMBERED:
+    if checkpoint_type in by_type or len(by_type) < TYPES_REMEMBERED:
         by_type[checkpoint_type] = max(by_type.get(checkpoint_type, 0), place)
         _store_by_type(task, by_type)
 
