@@ -19,7 +19,8 @@ _MAX_DIGITS = 20
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 _NANO = 1_000_000_000
 # After the name of the program in /proc/<pid>/stat.
-_STATE, _THREADS, _START = 0, 17, 19
+_STATE, _FLAGS, _THREADS, _START = 0, 6, 17, 19
+_EXITING = 0x4
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,14 @@ def sight_of(pid: int) -> Sight:
         return Sight(None if _has_pid(pid) else False)
     start, ended = found
     return Sight(there=True, start=start, ended=ended)
+
+
+def is_ending(pid: int) -> bool:
+    """Whether it runs no more, though not all of it is cleared away yet: its arguments and its program already are."""
+    try:
+        return bool(int(_stat(f"/proc/{pid}/stat")[_FLAGS]) & _EXITING)
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def is_same_start(one: int, other: int) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentos._fork import importing
-from agentos._process import boottime, is_proc_ours, sight_of, this_process
+from agentos._process import boottime, is_ending, is_proc_ours, sight_of, this_process
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.matchers import matches
 from agentos.core.checkpoints.kinds.processes import SELECTORS
@@ -148,9 +148,13 @@ class _Scan:
     def take(self, deadline: Deadline) -> None:
         """Look at each process, and again at those that fit."""
         self.unreadable = self.passed = 0
-        seen = [found for pid in self._psutil.pids() if (found := self._look(pid, deadline)) is not None]
+        listed = self._psutil.pids()
+        seen = [found for pid in listed if (found := self._look(pid, deadline)) is not None]
         self.fitting = [again for each in seen if (again := self._look(each.pid, deadline)) == each]
         self.passed += len(seen) - len(self.fitting)
+        # Pids are given out in a circle: who takes the place of another may stand where the list had been read already.
+        later = set(self._psutil.pids()).difference(listed)
+        self.passed += sum(self._look(pid, deadline) is not None for pid in later)
 
     def _look(self, pid: int, deadline: Deadline) -> Any:
         """The process, if it fits."""
@@ -175,9 +179,12 @@ class _Scan:
         # The first thread of a process may end before the others do.
         if process.status() not in (self._psutil.STATUS_ZOMBIE, self._psutil.STATUS_DEAD) or process.num_threads() > 1:
             return False
+        self._ended(process)
+        return True
+
+    def _ended(self, process: Any) -> None:
         self.passed += process not in self._over
         self._over.add(process)
-        return True
 
     def _fits(self, process: Any) -> bool | None:
         """Whether it is as described; None if that is not for us to see."""
@@ -188,6 +195,10 @@ class _Scan:
             except self._psutil.AccessDenied:
                 fits = None
                 continue
+            if not found and is_ending(process.pid):
+                # What it was given is cleared away before it is over, and until then it may have fitted.
+                self._ended(process)
+                return False
             if not matches(matcher, found):
                 return False
         return fits

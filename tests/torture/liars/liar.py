@@ -13,6 +13,9 @@ from random import Random
 from agentos.core.checkpoints import Evidence, EvidencePack
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
+# Whatever a look costs: one alone sees nothing change.
+LEAST_LOOKS = 2
+
 
 class Liar(ABC):
     """Makes a world in a folder of its own, and changes it. At no instant does what it claims hold.
@@ -48,7 +51,7 @@ def lies_believed(liar: Liar, seconds: float) -> tuple[int, int]:
     verifier = EvidenceVerifier(liar.folder, timeout=2)
     looks, believed, until = 0, 0, time.monotonic() + seconds
     with changing(liar):
-        while time.monotonic() < until or not looks:
+        while time.monotonic() < until or looks < LEAST_LOOKS:
             believed += verifier.verify_evidence_pack(EvidencePack([liar.claim()]))
             looks += 1
     return believed, looks

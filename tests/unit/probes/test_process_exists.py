@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from agentos import _process
@@ -23,6 +24,8 @@ from agentos.core.checkpoints.observing import Seen, Unseen
 from agentos.core.checkpoints.results import EvidenceResult
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 from agentos.errors import EvidenceUnavailableError, InvalidInputError
+from agentos.probes import process_exists
+from agentos.probes.cannot_see import Deadline
 from tests.support import environment
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc here")
@@ -228,6 +231,46 @@ def test_what_is_left_of_a_process_is_not_counted(number):
         process.kill()
         wait_for_state(process.pid, "Z")
         assert process.pid not in count({"ge": 0, "lt": 10**6}, name="sleep").found["pids"]
+
+
+# Long to clear away: what it holds is given back page by page.
+LARGE = (
+    "import mmap, sys; held = mmap.mmap(-1, 1 << 28); held.write(bytes(1 << 28)); print('ready', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_process_that_is_being_cleared_away_ran_when_it_was_listed(number):
+    """Its arguments are gone before it is: whoever took its place may not have been listed, so the list is no answer."""
+    for _ in range(5):
+        program = [sys.executable, "-c", LARGE, number]
+        with running(*program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            scan = process_exists._Scan(psutil, {"argv": {"contains": number}, "count": 0})
+            scan.take(Deadline(20))
+            assert [process.pid] == [each.pid for each in scan.fitting]
+            process.kill()
+            while Path(f"/proc/{process.pid}/cmdline").read_bytes():
+                os.sched_yield()
+            scan.take(Deadline(20))
+            assert ([], True) == (scan.fitting, scan.passed >= 1)
+            # Once it was seen to be over, it has nothing more to say about another list.
+            wait_for_state(process.pid, "Z")
+            assert process.pid in {each.pid for each in scan._over}
+
+
+def test_a_process_that_the_list_had_passed_is_found(number, monkeypatch):
+    """Pids go round: the successor's may be lower than the one of whom it took over, and be read before it is there."""
+    expected = {"argv": {"contains": number}, "count": 0}
+    with running("sleep", number) as process:
+        while number.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            os.sched_yield()
+        lists = [[pid for pid in psutil.pids() if pid != process.pid], psutil.pids()]
+        monkeypatch.setattr(psutil, "pids", lambda: lists.pop(0) if lists else [process.pid])
+        scan = process_exists._Scan(psutil, expected)
+        scan.take(Deadline(20))
+        assert scan.passed >= 1
+        assert "COUNT_DIFFERS" == count(0, argv={"contains": number}).code
 
 
 def test_a_process_that_is_still_starting_is_waited_for(number):
