@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         EvidenceVerifier,
         Task,
         VerificationStatus,
+        evidence_schema,
     )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "EvidenceType",
     "EvidenceVerifier",
     "VerificationStatus",
+    "evidence_schema",
     "task",
 ]
 

@@ -18,6 +18,7 @@ from agentos.errors import CheckpointError
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.kinds.custom import Found, evidence_type
+    from agentos.core.checkpoints.kinds.schemas import evidence_schema
     from agentos.core.checkpoints.once import compute_request_hash
     from agentos.core.checkpoints.recovered import Difference, Interrupted, Leftover, Recovery, Rejected, Verdict
     from agentos.core.checkpoints.reports import VerificationReport
@@ -51,6 +52,7 @@ __all__ = [
     "VerificationReport",
     "VerificationStatus",
     "compute_request_hash",
+    "evidence_schema",
     "evidence_type",
 ]
 
@@ -58,6 +60,7 @@ __all__ = [
 _WHERE = {
     "compute_request_hash": "once",
     **dict.fromkeys(("Found", "evidence_type"), "kinds.custom"),
+    "evidence_schema": "kinds.schemas",
     "Pruned": "retention",
     "CommandRun": "running",
     "VerificationReport": "reports",

@@ -11,7 +11,7 @@ import signal
 from typing import Any
 
 from agentos._text import shown
-from agentos.core.checkpoints.kinds.command_record import RECORD, problem_of
+from agentos.core.checkpoints.kinds.command_record import problem_of
 from agentos.core.checkpoints.kinds.kind import Effort, Kind, Lifetime, Retries, Verdict, refuse, told
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.results import Assurance, Outcome
@@ -134,7 +134,8 @@ COMMAND_EXIT = Kind(
     subject,
     _judge,
     metadata={
-        "record": RECORD,
+        # What is no record is judged, not refused: the command ran, and what became of it is to be told.
+        "record": {"description": "as capturing writes it; RECORD in command_record.py is its schema"},
         "snapshot_key": {"type": "string", "pattern": "^/"},
         "actual_exit_code": {},
         "command": {},

@@ -207,5 +207,22 @@ FILE_CONTAINS = Kind(
         "max_bytes": MOST,
         "time_limit": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT},
     },
+    together=(
+        {"properties": {"expected": {"not": {"required": ["count", "absent"]}}}},
+        {
+            "if": {"properties": {"expected": {"properties": {"regex": {"const": True}}, "required": ["regex"]}}},
+            "then": {"properties": {"expected": {"properties": {"pattern": {"maxLength": _LONGEST_REGEX}}}}},
+            "else": {"properties": {"metadata": {"properties": {"flags": {"maxItems": 0}}}}},
+        },
+        {
+            "if": {
+                "properties": {
+                    "expected": {"properties": {"regex": {"const": True}}, "required": ["regex"]},
+                    "metadata": {"not": {"required": ["encoding"]}},
+                }
+            },
+            "then": {"properties": {"expected": {"properties": {"pattern": {"pattern": "^[\\u0000-\\u007f]*$"}}}}},
+        },
+    ),
     effort=Effort.READ,
 )

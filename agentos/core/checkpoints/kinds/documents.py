@@ -97,6 +97,7 @@ JSON_VALUE = Kind(
     subject,
     _judge,
     metadata={"format": {"enum": list(FORMATS)}, "max_bytes": MOST},
+    together=({"properties": {"expected": {"oneOf": [{"required": ["value"]}, {"required": ["exists"]}]}}},),
     effort=Effort.READ,
     fill=_fill,
     look_key=_look_key,

@@ -19,7 +19,12 @@ _LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _LONGEST_NAME = 253
 
-HOST: Schema = {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}
+_FOUR = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}"
+# As much of an IPv6 address as an expression can tell in a line.
+_SIX = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*"
+NAMED = rf"(?:{_NAME.pattern})"
+HOST: Schema = {"type": "string", "maxLength": _LONGEST_NAME, "pattern": f"^(?:{NAMED}|{_SIX})$"}
+ADDRESS: Schema = {"type": "string", "pattern": f"^(?:{_FOUR}|{_SIX})$"}
 PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65_535}
 THRESHOLD: Schema = {"type": "integer", "minimum": 1, "maximum": 10}
 FAMILY: Schema = {"enum": ["any", "ipv4", "ipv6"]}

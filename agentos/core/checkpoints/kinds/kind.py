@@ -85,6 +85,8 @@ class Kind:
     subject: Callable[[Evidence, str], str]
     judge: Callable[[Evidence, dict[str, Any]], Verdict]
     metadata: Mapping[str, Schema] = field(default_factory=dict)
+    # What must hold of several keys together, as schemas of the whole definition.
+    together: tuple[Schema, ...] = ()
     retries: Retries = Retries.TRANSIENT
     effort: Effort = Effort.LOOK
     # Seconds one look, and all looks together, may take unless the evidence says otherwise; None: what whoever asks allows.

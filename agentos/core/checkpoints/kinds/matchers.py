@@ -43,10 +43,20 @@ MATCHER: Schema = {
     ]
 }
 _COUNTED: dict[str, Schema] = {name: {"type": "integer", "minimum": 0} for name in (*_ORDERED, "equals", "not")}
+# At least one operator must leave some number out: see `_claims_nothing`.
+_LEAVES_OUT: tuple[tuple[str, Schema], ...] = (
+    *(("gt", {}), ("equals", {}), ("ge", {"minimum": 1})),
+    *(("le", {"maximum": _MOST - 1}), ("lt", {"maximum": _MOST}), ("not", {"maximum": _MOST})),
+)
 COUNT: Schema = {
     "anyOf": [
         {"type": "integer", "minimum": 0},
-        {"type": "object", "properties": _COUNTED, "additionalProperties": False, "minProperties": 1},
+        {
+            "type": "object",
+            "properties": _COUNTED,
+            "additionalProperties": False,
+            "anyOf": [{"properties": {name: bound}, "required": [name]} for name, bound in _LEAVES_OUT],
+        },
     ]
 }
 

@@ -9,7 +9,13 @@ from agentos._text import LIMIT
 from agentos.core.checkpoints.kinds.kind import Schema, refuse, told
 from agentos.core.checkpoints.models import Evidence
 
-PATH: Schema = {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"}
+# One that leaves the base only on a later step back is beyond an expression: `check_path` finds it.
+PATH: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "pattern": "^[^\\u0000]*$",
+    "not": {"pattern": "^(?:\\./+)*\\.\\.(?:/|$)"},
+}
 
 
 def check_path(evidence: Evidence, key: str = "path") -> None:

@@ -11,8 +11,19 @@ from typing import Any
 
 from agentos._process import is_same_start
 from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Filled, Kind, Lifetime, Retries, Verdict, refuse, told
-from agentos.core.checkpoints.kinds.matchers import COUNT, MATCHER, check_count, check_matcher, described, matches
+from agentos.core.checkpoints.kinds.kind import (
+    HOLDS,
+    Effort,
+    Filled,
+    Kind,
+    Lifetime,
+    Retries,
+    Schema,
+    Verdict,
+    refuse,
+    told,
+)
+from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, check_matcher, described, matches
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
@@ -28,6 +39,9 @@ _SEE = "look as a user who sees every process, or describe it by what can be see
 
 def _check(evidence: Evidence) -> None:
     expected = evidence.expected
+    for name in ("pid_ns", "host"):
+        if type(evidence.metadata.get(name, "")) is not str:
+            refuse(evidence, f"metadata['{name}'] must be text, found {told(evidence, evidence.metadata[name])}")
     if "pid" in expected:
         _check_identity(evidence)
         return
@@ -39,9 +53,6 @@ def _check(evidence: Evidence) -> None:
     for name in described_by:
         _check_description(evidence, name)
     check_count(evidence, "expected['count']", expected["count"])
-    for name in ("pid_ns", "host"):
-        if type(evidence.metadata.get(name, "")) is not str:
-            refuse(evidence, f"metadata['{name}'] must be text, found {told(evidence, evidence.metadata[name])}")
 
 
 def _check_description(evidence: Evidence, name: str) -> None:
@@ -144,12 +155,40 @@ def _fill(evidence: Evidence, seen: Seen) -> Filled | None:
     return expected, {**evidence.metadata, **where}
 
 
+_SAID: Schema = {"type": "string"}
+_BEGUN: Schema = {"type": "string", "minLength": 1}
+_SOME: Schema = {"type": "array", "items": _SAID}
+_TEXT: Schema = {
+    "anyOf": [
+        _SAID,
+        {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("equals", "not", "contains"), _SAID),
+                **dict.fromkeys(("prefix", "suffix"), _BEGUN),
+                "in": {**_SOME, "minItems": 1},
+            },
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
+_ARGV: Schema = {
+    "type": "object",
+    "properties": {"equals": _SOME, "not": _SOME, "contains": _SAID},
+    "additionalProperties": False,
+    "minProperties": 1,
+}
+_NOBODY: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in _IDENTITY)
+_NOT_DESCRIBED: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in (*SELECTORS, "count"))
+
 PROCESS_EXISTS = Kind(
     {
         "pid": {"type": "integer", "minimum": 1, "maximum": _LARGEST - 1},
         "start_ticks": {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1},
         "boot_id": {"type": "string", "minLength": 1},
-        **dict.fromkeys(SELECTORS, MATCHER),
+        **dict.fromkeys(("name", "user", "exe"), _TEXT),
+        "argv": _ARGV,
         "count": COUNT,
     },
     frozenset(),
@@ -157,7 +196,19 @@ PROCESS_EXISTS = Kind(
     _check,
     subject,
     _judge,
-    metadata={"pid_ns": {"type": "string"}, "host": {"type": "string"}},
+    metadata={"pid_ns": _SAID, "host": _SAID},
+    together=(
+        {
+            "properties": {
+                "expected": {
+                    "anyOf": [
+                        {"required": [*_IDENTITY], "allOf": [*_NOT_DESCRIBED]},
+                        {"required": ["count"], "anyOf": [{"required": [name]} for name in SELECTORS], "allOf": [*_NOBODY]},
+                    ]
+                }
+            }
+        },
+    ),
     retries=Retries.FAILURES,
     effort=Effort.WAIT,
     timeout=10.0,

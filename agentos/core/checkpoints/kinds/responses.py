@@ -14,7 +14,7 @@ from agentos.core.checkpoints.kinds import urls
 from agentos.core.checkpoints.kinds.hosts import ALLOW_PRIVATE, FAMILY, check_choice, check_flag, check_whole
 from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Retries, Schema, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.matchers import MATCHER, check_matcher, described, matches
-from agentos.core.checkpoints.kinds.pointers import check_pointer
+from agentos.core.checkpoints.kinds.pointers import POINTER, check_pointer
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.results import Outcome
 
@@ -189,14 +189,21 @@ def _cut(value: Any) -> Any:
 
 _STATUS: Schema = {"type": "integer", "minimum": _STATUSES.start, "maximum": _STATUSES.stop - 1}
 _MATCHERS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": MATCHER}
+_HEADER: Schema = {"type": "string", "pattern": f"^{_TOKEN.pattern}$"}
 _VARIABLES: Schema = {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}
+
+
+def _any_case(word: str) -> str:
+    """An expression for a word in whatever case: a schema knows no flags."""
+    return "".join(f"[{letter.upper()}{letter}]" if letter.isalpha() else letter for letter in word)
+
 
 API_RESPONSE = Kind(
     {
-        "url": {"type": "string", "minLength": 1, "maxLength": urls.LONGEST_URL, "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^#]+"},
+        "url": urls.URL,
         "status": {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}, MATCHER["anyOf"][1]]},
-        "headers": _MATCHERS,
-        "json": _MATCHERS,
+        "headers": {**_MATCHERS, "propertyNames": _HEADER},
+        "json": {**_MATCHERS, "propertyNames": POINTER},
         "body_sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
     },
     frozenset({"url", "status"}),
@@ -206,13 +213,36 @@ API_RESPONSE = Kind(
     _judge,
     metadata={
         "method": {"enum": [*METHODS]},
-        "headers_ref": {"type": "object", "minProperties": 1, "additionalProperties": _VARIABLES},
+        "headers_ref": {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {**_HEADER, "not": {"pattern": f"^(?:{'|'.join(map(_any_case, sorted(_OURS)))})$"}},
+            "additionalProperties": _VARIABLES,
+        },
         "max_body": {"type": "integer", "minimum": 1, "maximum": MOST_BODY},
         "redirects": {"type": "integer", "minimum": 0, "maximum": MOST_REDIRECTS},
         "verify_tls": {"type": "boolean"},
         "family": FAMILY,
         "allow_private": ALLOW_PRIVATE,
     },
+    together=(
+        {
+            "if": {"properties": {"metadata": {"properties": {"method": {"const": "HEAD"}}, "required": ["method"]}}},
+            "then": {"properties": {"expected": {"not": {"anyOf": [{"required": ["json"]}, {"required": ["body_sha256"]}]}}}},
+        },
+        {
+            "anyOf": [
+                {"properties": {"metadata": {"not": {"required": ["headers_ref"]}}}},
+                {"properties": {"metadata": {"properties": {"allow_private": {"const": True}}, "required": ["allow_private"]}}},
+                {
+                    "properties": {
+                        "expected": {"properties": {"url": urls.ENCRYPTED}},
+                        "metadata": {"properties": {"verify_tls": {"const": True}}},
+                    }
+                },
+            ]
+        },
+    ),
     retries=Retries.FAILURES,
     effort=Effort.WAIT,
     timeout=10.0,

@@ -199,7 +199,7 @@ _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS = {"type": "object", "additionalProperties": _VALUE}
 _TABLE = {"type": "string", "minLength": 1}
 _NAMED = {"table": _TABLE, "where": {**_COLUMNS, "minProperties": 1}}
-_DATABASE = {"db_path": {"type": "string", "minLength": 1}}
+_DATABASE = {"db_path": {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"}}
 
 DB_ROW = Kind(
     {**_NAMED, "values": _COLUMNS, "unique": {"type": "boolean"}},

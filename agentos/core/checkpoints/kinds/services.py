@@ -12,6 +12,7 @@ from typing import Any
 
 from agentos._text import listed, shown
 from agentos.core.checkpoints.kinds.hosts import (
+    ADDRESS,
     ALLOW_PRIVATE,
     FAMILY,
     HOST,
@@ -126,7 +127,7 @@ def _serves(listener: dict[str, Any], ip: str) -> bool:
 _BOTH = "found an IPv6 socket for every address; it serves IPv4 too, unless it was told not to"
 
 PORT_LISTENING = Kind(
-    {"port": PORT, "ip": {"type": "string"}, "proto": {"enum": ["tcp", "udp"]}},
+    {"port": PORT, "ip": ADDRESS, "proto": {"enum": ["tcp", "udp"]}},
     frozenset({"port"}),
     Lifetime.STEP,
     _check_listening,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agentos.core.checkpoints.kinds.hosts import is_host, spelled
+from agentos.core.checkpoints.kinds.hosts import NAMED, is_host, spelled
+from agentos.core.checkpoints.kinds.kind import Schema
 
 LONGEST_URL = 4096
 _PORTS = {"http": 80, "https": 443}
@@ -17,6 +18,11 @@ _CHARACTERS = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}
 _PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?]*)(.*)")
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 _LAST_PORT = 65_535
+_SCHEME = "[Hh][Tt][Tt][Pp]"
+_REST = rf"://(?:\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]|{NAMED})(?::[0-9]{{1,5}})?(?:[/?]{_CHARACTERS.pattern.removesuffix('+')}*)?$"
+# The grammar as far as an expression goes; addresses, ports and the length of a host's name are judged by `parse`.
+URL: Schema = {"type": "string", "maxLength": LONGEST_URL, "pattern": f"^{_SCHEME}[Ss]?{_REST}"}
+ENCRYPTED: Schema = {"pattern": f"^{_SCHEME}[Ss]:"}
 
 
 @dataclass(frozen=True, slots=True)

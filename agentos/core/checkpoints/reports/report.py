@@ -53,7 +53,7 @@ class VerificationReport:
     checkpoint_type: str | None = None
     sequence_number: int | None = None
     verified_at: datetime | None = None
-    # Seconds, all looks together: they may have been taken side by side.
+    # Milliseconds, all looks together: they may have been taken side by side.
     duration_ms: float = field(default=0.0)
 
     @classmethod
