@@ -21,7 +21,7 @@ def with_python(page: Path) -> bool:
     return bool(blocks(page, "python"))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if with_python(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if with_python(page)], ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run_in_order(page, tmp_path):
     """A reader who copies every block of a page into one program gets what the page says."""
     done = subprocess.run(
