@@ -31,6 +31,8 @@ class Door:
     def __init__(self, db: str | None, *, as_json: bool) -> None:
         self.db = db
         self.as_json = as_json
+        # Where the registry is, for a command that is told; known once one was started.
+        self.path = ""
 
     # The registry.
 
@@ -53,6 +55,11 @@ class Door:
     def acting(self, base: str | None = None) -> CheckpointManager:
         """A manager on a registry that is there."""
         return _manager(where.existing(self.db), base)
+
+    def starting(self, base: str | None = None) -> CheckpointManager:
+        """A manager on a registry that is created if it is not there: for what begins a task."""
+        self.path = where.absolute_registry(self.db)
+        return _manager(self.path, base)
 
     # The answer.
 

@@ -23,6 +23,8 @@ class Place(NamedTuple):
 VERBS = {
     "demo": Place("demo:command", "Watch an agent die, be tampered with, and resume from what can be proven."),
     "verify": Place("verify:command", "Look at the world now: does it still match what was committed?"),
+    "run": Place("run:command", "Run any command as a step of a task: proven when it ended well, skipped when it is done."),
+    "finish": Place("finish:command", "Say that a task is done: measured once more, it takes no further steps."),
     "prune": Place("prune:command", "Let old checkpoints go and give their space back; --dry-run only says what."),
     "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
     "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),

@@ -18,7 +18,8 @@ from agentos.cli.door import Door
 from agentos.cli.exits import Exit
 from agentos.errors import AgentosError
 
-Function = Callable[..., Exit | None]
+# How it ends: in a code of ours, or in that of a command that it ran.
+Function = Callable[..., int | None]
 
 
 class Verb(click.Command):
@@ -57,7 +58,7 @@ _COMMON = (
 )
 
 
-def ended(work: Callable[[], Exit | None], *, as_json: bool, debug: bool) -> int:
+def ended(work: Callable[[], int | None], *, as_json: bool, debug: bool) -> int:
     """Run it; how it ends. Nothing that a user can cause ends in a traceback."""
     try:
         return work() or Exit.SAFE

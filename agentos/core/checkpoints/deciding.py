@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec, resuming
-from agentos.core.checkpoints.holders import is_alive, is_running, new_holder
+from agentos.core.checkpoints.holders import is_alive, is_running, left_running, new_holder
 from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.lifecycle import StepState
@@ -83,7 +83,7 @@ def _interrupted(parts: Parts, step_id: str, outcome: str) -> StoredStep:
             f"step {step_id}: {step.state.value} already, so it cannot be called {outcome}",
             hint="get_step() shows how it ended",
         )
-    if is_running(step) and is_alive(step.runner):
+    if (is_running(step) and is_alive(step.runner)) or left_running(step):
         raise NotInterruptedError(f"step {step_id}: a living process is in the middle of it", hint="wait for it, or stop it")
     return step
 

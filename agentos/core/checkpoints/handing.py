@@ -26,6 +26,12 @@ class HandsCalls:
 
     _registry: Registry
 
+    def workspace_of(self, task_id: str) -> str | None:
+        """The folder that the task works in, if it has said one."""
+        check_id("task_id", task_id)
+        found = (each.path for each, _ in self._registry.workspaces() if each.task_id == task_id)
+        return next(found, None)
+
     def plan_restore(self, checkpoint_id: str) -> RestorePlan:
         """What would make the files that a checkpoint stands on as they were: measured now, changing nothing.
 

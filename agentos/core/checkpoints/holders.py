@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from agentos import _process
-from agentos._text import shown
+from agentos import _marked, _process
+from agentos._text import listed, shown
 from agentos.core.checkpoints.claiming import Claim, Decision, may_take
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def living_holder(task: StoredTask, mine: Lease | None) -> str | None:
     return task.holder if decision is Decision.HELD else None
 
 
+# What `agentos run` says of a step in its metadata: its command is one whose processes can be known.
+RUN_MARK = "agentos_run"
+
+
 def is_running(step: StoredStep) -> bool:
     """Whether another process may be in the middle of this step, without a claim that would say so.
 
@@ -59,3 +63,27 @@ def is_running(step: StoredStep) -> bool:
     if step.error is not None or process is None or process == _process.this_process():
         return False
     return _process.is_alive(process) is not False
+
+
+def left_running(step: StoredStep) -> list[int]:
+    """The processes of a step that `agentos run` began, without the one that began it: what a SIGKILL of that one leaves."""
+    if f'"{RUN_MARK}"'.encode() not in step.metadata:
+        return []
+    found = _marked.processes_of(step.step_id)
+    return [*found, os.getpid()] if _marked.is_marked(step.step_id) else found
+
+
+def runs_it(step: StoredStep) -> str:
+    """Who is in the middle of the step, in words; nothing if nobody is."""
+    if is_running(step):
+        return described(step.runner)
+    left = left_running(step)
+    pids = f"process{'es' if len(left) > 1 else ''} {listed(list(map(str, left)), 5)}"
+    return f"its command, {pids}, which outlived the agentos that ran it," if left else ""
+
+
+def end_left_running(step: StoredStep) -> list[int]:
+    """Kill those, if whoever began the step is known to have ended: it is under way otherwise."""
+    if is_alive(step.runner) is not False or not left_running(step):
+        return []
+    return _marked.end_processes_of(step.step_id)

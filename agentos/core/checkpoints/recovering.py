@@ -126,6 +126,15 @@ class RecoveryCalls:
         decision = resuming.decision(words[0], "abandon", check_id("step_id", step_id), words[1])
         return self._registry.abandon(step_id, check_lease(lease), decision)
 
+    def end_commands(self, task_id: str) -> list[int]:
+        """Kill what outlived an `agentos run` that was killed in the middle of a step: the pids of what was ended.
+
+        Until then `recover` says `held`: what still writes is not measured. Steps whose agentos lives are left alone.
+        """
+        holders = _lazily("holders")
+        steps = self._registry.open_steps(check_id("task_id", task_id), snapshots=False)
+        return [pid for step in steps for pid in holders.end_left_running(step)]
+
     # The human's word.
 
     def accept(

@@ -92,26 +92,35 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
     )
 
 
-def held(parts: Parts, task_id: str, holder: str, since: str | None, running: Sequence[StoredStep]) -> Recovery:
-    """The report on a task that another living process has: the world was not looked at."""
+def held(
+    parts: Parts, task_id: str, holder: str | None, since: str | None, running: Sequence[tuple[StoredStep, str]]
+) -> Recovery:
+    """The report on a task that another living process has: the world was not looked at.
+
+    Args:
+        running: steps that somebody is in the middle of, and who that is; if nobody claims the task, the first is meant.
+    """
     steps = tuple(
         Interrupted(
             step.step_id,
             step.checkpoint_type,
             "running",
-            f"{described(step.runner)} is in the middle of it",
+            f"{who} is in the middle of it",
             datetime.fromisoformat(step.begun_at),
             step.error,
             step.rerunnable,
         )
-        for step in running
+        for step, who in running
     )
     options = _OPTIONS[Verdict.HELD]
-    if is_alive(holder) is None:
+    if is_alive(holder or running[0][0].runner) is None:
         # A person may know what cannot be seen from here.
-        gone = [f"manager.abandon_step({step.step_id!r})" for step in running] or ["manager.free_task({task}, by=…, reason=…)"]
+        gone = [f"manager.abandon_step({step.step_id!r})" for step, _ in running] or [
+            "manager.free_task({task}, by=…, reason=…)"
+        ]
         options += tuple(f"{call}, if that process is gone" for call in gone)
-    who = f"{described(holder)}, since {since},"
+    name = described(holder) if holder is not None else running[0][1]
+    who = f"{name}, since {since},"
     options = _typed(options, task_id)
     return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, who, ())
 

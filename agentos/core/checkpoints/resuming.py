@@ -15,7 +15,7 @@ from agentos._process import this_process
 from agentos._text import shown
 from agentos.core.checkpoints import records, reporting
 from agentos.core.checkpoints.claiming import Claim, fence_lease
-from agentos.core.checkpoints.holders import is_running, living_holder, new_holder
+from agentos.core.checkpoints.holders import living_holder, new_holder, runs_it
 from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.models import EvidencePack
 from agentos.core.checkpoints.parts import Parts
@@ -69,11 +69,11 @@ def _held(parts: Parts, task: StoredTask, lease: Lease | None) -> Answer | None:
     """The answer if another living process has the task, by a claim or by a step that it is in the middle of."""
     holder = living_holder(task, lease)
     running = [] if task.status == "completed" else parts.registry.open_steps(task.task_id, snapshots=False)
-    running = [step for step in running if is_running(step)]
-    if holder is None and not running:
+    under_way = [(step, who) for step in running if (who := runs_it(step))]
+    if holder is None and not under_way:
         return None
-    since = task.since if holder is not None else running[0].begun_at
-    report = reporting.held(parts, task.task_id, holder or running[0].runner, since, running)
+    since = task.since if holder is not None else under_way[0][0].begun_at
+    report = reporting.held(parts, task.task_id, holder, since, under_way)
     return Answer(report, Walk(Verdict.HELD), task)
 
 

@@ -59,7 +59,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """How it went. `products` are as a record holds them."""
+    """How it went. `products` are as a record holds them; what it said is None if nobody listened."""
 
     exit_code: int | None
     signal: int | None
@@ -68,8 +68,8 @@ class Happened:
     ended_at: str
     duration: float
     host: str
-    stdout: Said
-    stderr: Said
+    stdout: Said | None
+    stderr: Said | None
     products: list[dict[str, Any]]
 
 
@@ -239,14 +239,16 @@ def run_of(command: Command, happened: Happened) -> CommandRun:
         happened.exit_code,
         happened.signal,
         happened.timed_out,
-        happened.stdout.end,
-        happened.stderr.end,
+        b"" if happened.stdout is None else happened.stdout.end,
+        b"" if happened.stderr is None else happened.stderr.end,
         happened.duration,
         evidence,
     )
 
 
-def _stream(said: Said, command: Command) -> dict[str, Any]:
+def _stream(said: Said | None, command: Command) -> dict[str, Any] | None:
+    if said is None:
+        return None
     end = said.end[-min(command.max_output, MOST_RECORDED) :] if command.max_output else b""
     if len(end) < said.size:
         # The first line of an end is half a line, and its first character may be half of one.

@@ -165,3 +165,11 @@ def test_the_reason_has_the_last_words_escaped():
 def test_a_problem_is_told_in_a_few_words():
     """A record may be anything, also something large."""
     assert len(problem_of(["x" * 10_000])) < 120
+
+
+def test_what_nobody_listened_to_is_not_said_to_be_silence():
+    """A command that wrote to the user's terminal has a record without an account of it, and less to say when it failed."""
+    assert Outcome.VERIFIED is judged(told(stdout=None, stderr=None)).outcome
+    failed = judged(told(stdout=None, stderr=None, exit_code=1))
+    assert ("EXIT_MISMATCH", []) == (failed.code, failed.notes)
+    assert "is not what was written" in problem_of({**told(), "stderr": None})

@@ -21,8 +21,9 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 _TEXT: Schema = {"type": "string"}
 _DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+# None of one that went past whoever ran the command, straight to where the user reads it.
 _STREAM: Schema = {
-    "type": "object",
+    "type": ["object", "null"],
     "properties": {"sha256": _DIGEST, "bytes": _COUNT, "tail": _TEXT},
     "required": ["sha256", "bytes", "tail"],
     "additionalProperties": False,
@@ -45,8 +46,8 @@ _HOLDS: dict[str, tuple[Schema, tuple[type, ...]]] = {
     "exit_code": ({"type": ["integer", "null"], "minimum": 0, "maximum": HIGHEST_EXIT_CODE}, (int, _NOTHING)),
     "signal": ({"type": ["integer", "null"], "minimum": 1}, (int, _NOTHING)),
     "timed_out": ({"type": "boolean"}, (bool,)),
-    "stdout": (_STREAM, (dict,)),
-    "stderr": (_STREAM, (dict,)),
+    "stdout": (_STREAM, (dict, _NOTHING)),
+    "stderr": (_STREAM, (dict, _NOTHING)),
     "products": ({"type": "array", "items": _PRODUCT}, (list,)),
     "digest": (_DIGEST, (str,)),
 }
@@ -94,7 +95,9 @@ def _problem_inside(record: dict[str, Any]) -> str:
     return "" if record["digest"] == _digest_of(rest) else "is not what was written: its digest differs"
 
 
-def _is_stream(stream: dict[str, Any]) -> bool:
+def _is_stream(stream: dict[str, Any] | None) -> bool:
+    if stream is None:
+        return True
     if stream.keys() != {"sha256", "bytes", "tail"} or type(stream["tail"]) is not str:
         return False
     return _is_sha256(stream["sha256"]) and _is_count(stream["bytes"])

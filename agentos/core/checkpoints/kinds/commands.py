@@ -97,13 +97,14 @@ def _name_of(number: int) -> str:
 
 def _last_line(record: dict[str, Any]) -> str:
     for name in ("stderr", "stdout"):
-        lines = _lines_of(record[name]["tail"])
+        lines = _lines_of(record[name])
         if lines:
             return f"; its {name} ends: {shown(lines[-1], 200)}"
     return ""
 
 
-def _lines_of(tail: str) -> list[str]:
+def _lines_of(stream: dict[str, Any] | None) -> list[str]:
+    tail = "" if stream is None else stream["tail"]
     # What is written over itself on a terminal, such as progress, is as many lines.
     return [line.rstrip() for line in tail.replace("\r", "\n").split("\n") if line.strip()]
 
@@ -115,7 +116,7 @@ def _failed(code: str, message: str, record: dict[str, Any] | None = None) -> Ve
 
 def _notes(record: dict[str, Any]) -> list[str]:
     """The last lines it said."""
-    lines = ((name, line) for name in ("stdout", "stderr") for line in _lines_of(record[name]["tail"])[-_MOST_LINES:])
+    lines = ((name, line) for name in ("stdout", "stderr") for line in _lines_of(record[name])[-_MOST_LINES:])
     return [f"{name}: {shown(line, 200)}" for name, line in lines]
 
 
