@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from agentos._text import MASKED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentos.core.checkpoints import Checkpoint, Recovery
 
 
@@ -16,22 +18,22 @@ def checkpoint_document(checkpoint: Checkpoint) -> dict[str, Any]:
     return _masked(checkpoint.to_dict())
 
 
-def recovery_document(recovery: Recovery) -> dict[str, Any]:
-    """The same of what a recovery found."""
-    return _recovery(recovery.to_dict())
+def recovery_document(recovery: Recovery, say: Callable[[str], str]) -> dict[str, Any]:
+    """The same of what a recovery found; what can be done also as it is typed."""
+    return _recovery(recovery.to_dict(), say)
 
 
-def refusal(told: dict[str, Any], code: int) -> str:
+def refusal(told: dict[str, Any], code: int, say: Callable[[str], str]) -> str:
     """An error."""
     if told.get("recovery") is not None:
-        told = {**told, "recovery": _recovery(told["recovery"])}
+        told = {**told, "recovery": _recovery(told["recovery"], say)}
     return json.dumps({"error": told, "exit_code": int(code)}, default=str)
 
 
-def _recovery(data: dict[str, Any]) -> dict[str, Any]:
+def _recovery(data: dict[str, Any], say: Callable[[str], str]) -> dict[str, Any]:
     if data["checkpoint"] is not None:
         data["checkpoint"] = _masked(data["checkpoint"])
-    return data
+    return {**data, "commands": [say(option) for option in data["options"]]}
 
 
 def _masked(data: dict[str, Any]) -> dict[str, Any]:

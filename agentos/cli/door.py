@@ -33,15 +33,19 @@ class Door:
         self.as_json = as_json
         # Where the registry is, for a command that is told; known once one was started.
         self.path = ""
+        # What `--base` said, once a manager was asked for with it.
+        self.base: str | None = None
 
     # The registry.
 
     def looking(self, base: str | None = None) -> CheckpointManager:
         """A manager that only reads: for a question, which changes nothing on whatever disk."""
+        self.base = base
         return _manager(where.existing(self.db), base, readonly=True)
 
     def measuring(self, base: str | None = None) -> CheckpointManager:
         """A manager that records what it measures, or, where nothing can be written, measures all the same."""
+        self.base = base
         path, why = where.existing(self.db), "this user may not write to it"
         if os.access(path, os.W_OK):
             try:
@@ -54,6 +58,7 @@ class Door:
 
     def acting(self, base: str | None = None) -> CheckpointManager:
         """A manager on a registry that is there."""
+        self.base = base
         return _manager(where.existing(self.db), base)
 
     def starting(self, base: str | None = None) -> CheckpointManager:
@@ -73,6 +78,16 @@ class Door:
         for line in lines:
             click.echo(line)
 
+    def say(self, text: str) -> str:
+        """The same text, and what can be done as it is typed here."""
+        from agentos._ways import Way  # noqa: PLC0415 - help names nothing that can be done
+
+        if not isinstance(text, Way):
+            return text
+        from agentos.cli.typed import commands_of  # noqa: PLC0415 - as above
+
+        return text.said(lambda act: commands_of(act, self.db, self.base))
+
     def confirm(self, question: str, *, yes: bool) -> None:
         """Go on only if that was agreed to.
 
@@ -87,7 +102,9 @@ class Door:
             raise click.exceptions.Abort
 
 
+base_option = click.option("--base", default=None, metavar="PATH", help="Where the workspace is now, if it moved.")
 yes_option = click.option("--yes", is_flag=True, help="Do it without being asked.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would happen.")
 
 
 def note(text: str) -> None:

@@ -34,7 +34,7 @@ def verb(name: str, shape: Mapping[str, str]) -> Callable[[Function], Verb]:
     def decorate(function: Function) -> Verb:
         def callback(*, db: str | None, as_json: bool, debug: bool, **typed: Any) -> int:
             door = Door(db, as_json=as_json)
-            return ended(lambda: function(door, **typed), as_json=as_json, debug=debug)
+            return ended(lambda: function(door, **typed), door, debug=debug)
 
         callback.__doc__ = function.__doc__
         callback.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
@@ -58,12 +58,12 @@ _COMMON = (
 )
 
 
-def ended(work: Callable[[], int | None], *, as_json: bool, debug: bool) -> int:
+def ended(work: Callable[[], int | None], door: Door, *, debug: bool) -> int:
     """Run it; how it ends. Nothing that a user can cause ends in a traceback."""
     try:
         return work() or Exit.SAFE
     except AgentosError as error:
-        return _refused(error, exits.of_error(error), error.diagnostics(), as_json=as_json, debug=debug)
+        return _refused(error, exits.of_error(error), error.diagnostics(), door, debug=debug)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
@@ -74,20 +74,21 @@ def ended(work: Callable[[], int | None], *, as_json: bool, debug: bool) -> int:
     except Exception as error:  # noqa: BLE001 - a bug of ours must not look like an answer
         message = f"{type(error).__name__}: {shown(str(error), 400)}"
         told = {"error": type(error).__name__, "message": message, "hint": "this is a bug in agentos: please report it"}
-        return _refused(error, Exit.UNCHECKED, told, as_json=as_json, debug=debug)
+        return _refused(error, Exit.UNCHECKED, told, door, debug=debug)
 
 
-def _refused(error: Exception, code: Exit, told: dict[str, Any], *, as_json: bool, debug: bool) -> Exit:
+def _refused(error: Exception, code: Exit, told: dict[str, Any], door: Door, *, debug: bool) -> Exit:
     if debug:
         import traceback  # noqa: PLC0415 - only who asks for it
 
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    told = {**told, "hint": door.say(told["hint"])}
     hint = f"\n  -> {told['hint']}" if told["hint"] else ""
     click.echo(f"agentos: {told['message']}{hint}", err=True)
-    if as_json:
+    if door.as_json:
         from agentos.cli.documents import refusal  # noqa: PLC0415 - as above
 
-        click.echo(refusal(told, code))
+        click.echo(refusal(told, code, door.say))
     return code
 
 

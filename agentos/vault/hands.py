@@ -12,7 +12,7 @@ from agentos._disk import unavailable
 from agentos._fork import importing
 from agentos.core.checkpoints.hands import Kept, Protected
 from agentos.core.checkpoints.observing import Surroundings
-from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, Thing
+from agentos.core.checkpoints.restores import Collected, Copied, Restored, RestorePlan, Thing
 from agentos.errors import ContentDamagedError, ContentMissingError
 from agentos.vault.journal import DONE, Journal
 from agentos.vault.keeping import Keeping
@@ -87,6 +87,12 @@ class VaultHands:
             os.makedirs(path, exist_ok=True)
         except OSError as error:
             raise unavailable(error, path, "be made") from error
+
+    def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
+        with importing:
+            from agentos.vault.copying import copy_out  # noqa: PLC0415 - who keeps seldom copies
+
+        return copy_out(self.vault, folder, targets)
 
     def plan(
         self, base: str, targets: Mapping[str, Thing], task_id: str, checkpoint_id: str, protected: Protected

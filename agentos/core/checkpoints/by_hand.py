@@ -2,26 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentos._text import shown
 from agentos.core.checkpoints.deciding import claimed
 from agentos.core.checkpoints.lease import Lease
+from agentos.core.checkpoints.observing import Unseen
 from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import StoredStep
+from agentos.core.checkpoints.putting_back import NO_CONTENT, Wishes
 from agentos.core.checkpoints.recovery import Survey
 from agentos.core.checkpoints.repairing import settle_restores
-from agentos.core.checkpoints.restores import Restored, RestorePlan
+from agentos.core.checkpoints.restores import NOTHING, Cannot, Copied, Restored, RestorePlan, is_at
 from agentos.core.checkpoints.results import Outcome
 from agentos.errors import CheckpointNotFoundError, RestoreRefusedError
 
-__all__ = ["RestorePlan", "plan_restore", "plan_undo", "restore"]
+__all__ = ["RestorePlan", "copy_out", "look_at", "plan_restore", "plan_undo", "restore", "settle"]
+
+_NOT_LOOKED = Unseen("NOT_LOOKED", "what is there now plays no part")
 
 
 def plan_restore(parts: Parts, checkpoint_id: str) -> RestorePlan:
     """What would make the world of this checkpoint hold."""
     survey, stored = _surveyed(parts, checkpoint_id)
     return survey.plan(stored, survey.judged(stored))
+
+
+def copy_out(parts: Parts, checkpoint_id: str, folder: str, only: Sequence[str]) -> Copied:
+    """Write what the files of this checkpoint's world were into a folder of its own. Nothing is looked at but the vault."""
+    survey, stored = _surveyed(parts, checkpoint_id)
+    wishes = Wishes(parts.around_step(stored).base_path)
+    claims = [claim._replace(seen=lambda: _NOT_LOOKED) for claim in survey.stands(stored)]
+    wishes.add(claims, ())
+    targets = {path: thing for path, thing in wishes.targets.items() if thing != NOTHING and (not only or is_at(path, only))}
+    copied = parts.hands().copy_out(folder, targets)
+    for claim in claims:
+        kind, _, path = claim.entry.subject.partition(":")
+        if kind == "file" and path not in wishes.targets and (not only or is_at(path, only)):
+            wishes.cannot.setdefault(claim.entry.subject, NO_CONTENT)
+    return replace(copied, cannot=(*copied.cannot, *(Cannot(subject, why) for subject, why in wishes.cannot.items())))
+
+
+def look_at(parts: Parts, checkpoint_id: str) -> Outcome:
+    """What the world of this checkpoint is worth now."""
+    survey, stored = _surveyed(parts, checkpoint_id)
+    return survey.judged(stored).outcome
+
+
+def settle(parts: Parts, task_id: str) -> list[str]:
+    """End the restores of the task whose processes died; in words, what became of each."""
+    if all(each.ended_at is not None for each in parts.registry.restores(task_id)):
+        return []
+    with claimed(parts.registry, task_id):
+        return settle_restores(parts.registry, parts.hands, task_id)
 
 
 def plan_undo(parts: Parts, restore_id: str) -> RestorePlan:

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from agentos import _ways
 from agentos._text import listed, shown
+from agentos._ways import Way
 from agentos.core.checkpoints import codec, resuming
 from agentos.core.checkpoints.holders import is_alive, is_running, left_running, new_holder
 from agentos.core.checkpoints.judging import Finding
@@ -142,7 +144,7 @@ def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[Stor
     if head is None or named is None or named.task_id != task_id:
         raise CheckpointNotFoundError(
             f"task {shown(task_id, 80)}: no checkpoint{f' {shown(checkpoint_id, 80)}' if checkpoint_id else ''} to accept on",
-            hint="restart(task_id, by=…, reason=…) starts over; list_checkpoints() shows what there is",
+            hint=Way(_ways.restart(task_id), " starts over; list_checkpoints() shows what there is"),
         )
     return head, named
 
@@ -163,6 +165,6 @@ def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequenc
     if not found:
         raise InvalidInputError(
             f"task {shown(task_id, 80)}: nothing differs, so there is nothing to accept",
-            hint="recover(task_id) says whether anything else stands in the way",
+            hint=Way(_ways.recover(task_id), " says whether anything else stands in the way"),
         )
     return found

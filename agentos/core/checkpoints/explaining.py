@@ -48,7 +48,9 @@ def _reason(item: Evidence, recorder: StoredStep | None) -> str:
 def _way_out(pack: EvidencePack, recorded_by: Mapping[int, StoredStep]) -> str:
     live = [stored for stored in recorded_by.values() if stored.live]
     if live:
+        from agentos._ways import Way, rollback  # noqa: PLC0415 - only a refusal has a way out
+
         newest = max(live, key=lambda stored: stored.sequence or 0)
-        return f"the task went on from here: roll back to checkpoint {shown(newest.checkpoint_id, 80)} or later"
+        return Way("the task went on from here: ", rollback(newest.checkpoint_id or ""), ", or to a later one")
     hints = [item.result.hint for item in pack.evidence_list if item.result is not None and item.result.hint]
     return hints[0] if hints else "commit evidence with each step; an empty pack never verifies"

@@ -14,10 +14,14 @@ from agentos.core.checkpoints.lease import Lease
 from agentos.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from agentos.core.checkpoints.hands import Hands
     from agentos.core.checkpoints.parts import Parts
     from agentos.core.checkpoints.ports import Registry
-    from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, VaultReport
+    from agentos.core.checkpoints.restores import Collected, Copied, Restored, RestorePlan, VaultReport
+    from agentos.core.checkpoints.results import Outcome
     from agentos.core.checkpoints.stored import StoredRestore
 
 
@@ -59,6 +63,44 @@ class HandsCalls:
                 hint="manager.restore(manager.plan_restore(id))",
             )
         found: Restored = by_hand.restore(self._parts(), plan, check_lease(lease))
+        return found
+
+    def copy_out(self, checkpoint_id: str, folder: str | Path, *, only: Sequence[str] = ()) -> Copied:
+        """Write the files that a checkpoint stands on, as they were, into a folder that is not there, or is empty.
+
+        The workspace is neither looked at nor changed. What was not kept is in `cannot`, and is not there.
+
+        Args:
+            only: paths of the workspace; what lies at or beneath one of them.
+
+        Raises:
+            CheckpointNotFoundError: no such checkpoint.
+            InvalidInputError: there is something in that folder already; nothing was written.
+        """
+        if isinstance(only, str) or not all(type(each) is str for each in only):
+            raise InvalidInputError(f"only must be a list of paths, found {shown(only, 80)}")
+        by_hand = _by_hand()
+        found: Copied = by_hand.copy_out(self._parts(), check_id("checkpoint_id", checkpoint_id), str(folder), only)
+        return found
+
+    def look_at_world(self, checkpoint_id: str) -> Outcome:
+        """Whether everything that a checkpoint stands on holds now, and not only its own evidence. Nothing is recorded.
+
+        Raises:
+            CheckpointNotFoundError: no such checkpoint.
+        """
+        found: Outcome = _by_hand().look_at(self._parts(), check_id("checkpoint_id", checkpoint_id))
+        return found
+
+    def settle_restores(self, task_id: str) -> list[str]:
+        """End the restores of a task whose processes died: what was not wholly done is taken back. Says what became of each.
+
+        Whatever restores or resumes does this by itself; a plan that is made before may be outdated by it.
+
+        Raises:
+            TaskHeldError: another living holder has the task.
+        """
+        found: list[str] = _by_hand().settle(self._parts(), check_id("task_id", task_id))
         return found
 
     def plan_undo(self, restore_id: str) -> RestorePlan:

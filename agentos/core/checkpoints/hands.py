@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from agentos.core.checkpoints.observing import Surroundings
-from agentos.core.checkpoints.restores import Collected, Restored, RestorePlan, Thing
+from agentos.core.checkpoints.restores import Collected, Copied, Restored, RestorePlan, Thing
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.checkup import Content, Findings, Progress
@@ -84,6 +84,13 @@ class Hands(Protocol):
 
     def make_folder(self, path: str) -> None:
         """Make this folder and those above it, where there is none."""
+
+    def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
+        """Write each of these things at its path beneath a folder that is not there, or is empty; wholly or not at all.
+
+        Raises:
+            InvalidInputError: there is something already, or no folder to make it in.
+        """
 
     def plan(
         self, base: str, targets: Mapping[str, Thing], task_id: str, checkpoint_id: str, protected: Protected

@@ -340,6 +340,10 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         """The steps of the task that were begun and never ended, oldest first."""
         return [records.loaded_step(stored) for stored in self._registry.open_steps(check_id("task_id", task_id))]
 
+    def interrupted_tasks(self) -> list[str]:
+        """The tasks with steps that were begun and never ended, in order; some may be under way right now."""
+        return self._registry.interrupted_tasks()
+
     # Ending things.
 
     def delete_checkpoint(self, checkpoint_id: str) -> bool:
@@ -391,6 +395,13 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         if stored is None or not stored.sequence:
             self._hands().make_folder(workspace.path)
 
+    def workspace_of(self, task_id: str) -> Path | None:
+        """The folder that the task works in, if it ever said so; this manager's base if the workspace moved."""
+        check_id("task_id", task_id)
+        found = (Path(stored.path) for stored, _ in self._registry.workspaces() if stored.task_id == task_id)
+        path = next(found, None)
+        return self.base_path if path is not None and self._moved else path
+
     def note_error(self, step_id: str, error: BaseException) -> None:
         """Write down what interrupted a step. It stays begun."""
         self._registry.note_error(check_id("step_id", step_id), _described(error))
@@ -427,6 +438,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             self._created,
             self._hands,
             self._sync_files,
+            self._readonly,
         )
 
     def _baseline(self, expects: EvidencePack, snapshot: dict[str, Any]) -> tuple[bytes, bytes]:

@@ -33,6 +33,8 @@ class Parts:
     hands: Callable[[], Hands]
     # Makes what file evidence names durable, if it changed since then and that is promised.
     sync_files: Callable[[EvidencePack, Surroundings, datetime], None]
+    # Nothing can be recorded.
+    readonly: bool = False
 
     def around_step(self, stored: StoredStep) -> Surroundings:
         """From where what a step claims is looked at."""

@@ -152,6 +152,9 @@ class Registry(Protocol):
     def open_steps(self, task_id: str, *, snapshots: bool = True) -> list[StoredStep]:
         """The steps that were begun and have not ended, oldest first."""
 
+    def interrupted_tasks(self) -> list[str]:
+        """The tasks with steps that have not ended, in order."""
+
     def note_error(self, step_id: str, error: str) -> None:
         """Write down what ended a step's block. The step stays begun."""
 

@@ -23,7 +23,7 @@ from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, without
 from agentos.core.checkpoints.trees import Entry as Leaf
 
-_NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
+NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
 _NO_THING = "it is no file: what was claimed of it can be seen, and not put back"
 _NO_MANIFEST = "what the tree held was not kept"
 _ELSEWHERE = "it lies outside {base}, where this is put back"
@@ -107,7 +107,7 @@ class Wishes:
         if kind == EvidenceType.ARTIFACT_EXISTS and finding.evidence.expected.get("type") != "directory":
             path = finding.entry.subject.partition(":")[2]
             # Another claim about the same path may say what is to be in it.
-            return "" if path in self.targets else _NO_CONTENT
+            return "" if path in self.targets else NO_CONTENT
         return ""
 
 

@@ -44,6 +44,10 @@ class Step:
     error: str | None
     checkpoint_id: str | None
     sequence_number: int | None
+    # The process that began it, as it is stored; see holders.py.
+    runner: str
+    rerunnable: bool
+    expects: EvidencePack | None
 
 
 def encode_pack(pack: EvidencePack) -> tuple[bytes, EvidencePack]:
@@ -204,6 +208,9 @@ def loaded_step(stored: StoredStep) -> Step:
         stored.error,
         stored.checkpoint_id,
         stored.sequence,
+        stored.runner,
+        stored.rerunnable,
+        None if stored.expects is None else decode_pack(stored.expects),
     )
 
 

@@ -71,10 +71,18 @@ class RecoveryCalls:
             NotSafeToResumeError: no state can be proven; its `recovery` says what differs and what can be done.
             EvidenceUnavailableError: what was found could not be made durable; nothing was decided.
         """
-        resuming = _lazily("resuming")
         wanted = self._wanted(task_id, default, repair=repair)
+        return wanted.state(self.resume_report(task_id, repair=repair, wait=wait, lease=lease))
+
+    def resume_report(
+        self, task_id: str, *, repair: bool = False, wait: float | None = None, lease: Lease | None = None
+    ) -> Recovery:
+        """The same as a report: what was found, what was put back, and the snapshot to go on with."""
+        resuming = _lazily("resuming")
+        self._wanted(task_id, {}, repair=repair)
         answer = resuming.resume(self._parts(), task_id, wait=_seconds("wait", wait), lease=check_lease(lease), repair=repair)
-        return wanted.state(answer.recovery)
+        found: Recovery = answer.recovery
+        return found
 
     def resume_held(
         self, task_id: str, default: Any, *, repair: bool, wait: float | None, lease: Lease | None, ttl: float | None

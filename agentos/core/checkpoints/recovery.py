@@ -311,11 +311,15 @@ class Survey:
         return self._putting_back.plan(
             candidate,
             self._around(candidate).base_path,
-            self._stands(self._world_of(candidate)),
+            self.stands(candidate),
             judged,
             retried=[step for step in again if step.parent == number],
             only_needed=walk is not None,
         )
+
+    def stands(self, candidate: StoredStep) -> Iterator[Stands]:
+        """Every claim that this checkpoint stands on."""
+        return self._stands(self._world_of(candidate))
 
     def can_put_back(self, finding: Finding, plan: RestorePlan | None) -> bool:
         """Whether what this differs in could be put back: by the plan, if there is one."""

@@ -5,13 +5,15 @@ Reads what the report needs, one snapshot at the most, and records the looks tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from agentos import _ways
 from agentos._log import warn
 from agentos._text import shown
+from agentos._ways import Way
 from agentos.core.checkpoints import codec, policy, records
 from agentos.core.checkpoints.holders import described, is_alive, new_holder
 from agentos.core.checkpoints.judging import Finding, Judged
@@ -38,26 +40,27 @@ if TYPE_CHECKING:
 _MOST_REASONS = 8
 _MOST_EXPLAINED = 32
 
-_OPTIONS = {
-    Verdict.FRESH: ("manager.resume({task}, default)",),
-    Verdict.RESUME: ("manager.resume({task}, default)",),
-    Verdict.REPAIR: (
-        "manager.resume({task}, default, repair=True)",
-        "manager.accept({task}, by=…, reason=…)",
-        "manager.restart({task}, by=…, reason=…)",
+# What can be done about a task, by verdict.
+_OPTIONS: dict[Verdict, Callable[[str], tuple[Way, ...]]] = {
+    Verdict.FRESH: lambda task: (Way(_ways.resume(task)),),
+    Verdict.RESUME: lambda task: (Way(_ways.resume(task)),),
+    Verdict.REPAIR: lambda task: (
+        Way(_ways.resume(task, repair=True)),
+        Way(_ways.accept(task)),
+        Way(_ways.restart(task)),
     ),
-    Verdict.DIVERGED: (
-        "put back what differs and call manager.recover({task}) again",
-        "manager.accept({task}, by=…, reason=…)",
-        "manager.restart({task}, by=…, reason=…)",
+    Verdict.DIVERGED: lambda task: (
+        Way("put back what differs and call ", _ways.recover(task), " again"),
+        Way(_ways.accept(task)),
+        Way(_ways.restart(task)),
     ),
-    Verdict.UNCERTAIN: (),
-    Verdict.BLOCKED: (
-        "mend what stands in the way and call manager.recover({task}) again",
-        "manager.resume({task}, default, wait=seconds)",
+    Verdict.UNCERTAIN: lambda _: (),
+    Verdict.BLOCKED: lambda task: (
+        Way("mend what stands in the way and call ", _ways.recover(task), " again"),
+        Way(_ways.resume(task, wait=True)),
     ),
-    Verdict.HELD: ("manager.resume({task}, default, wait=seconds)", "stop the process that holds it"),
-    Verdict.FINISHED: ("manager.reopen({task}, by=…, reason=…)",),
+    Verdict.HELD: lambda task: (Way(_ways.resume(task, wait=True)), Way("stop the process that holds it")),
+    Verdict.FINISHED: lambda task: (Way(_ways.reopen(task)),),
 }
 
 
@@ -72,7 +75,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
     checkpoint = None if stored is None else records.loaded_checkpoint(stored)
     if usable and snapshot is None and checkpoint is not None:
         snapshot = checkpoint.snapshot_data
-    if survey is not None:
+    if survey is not None and not parts.readonly:
         _record_looks(parts, walk, survey)
     return Recovery(
         task_id=task_id,
@@ -83,7 +86,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         rejected=tuple(_rejected(walk, survey)),
         leftovers=tuple(_leftovers(walk, survey)),
         interrupted=tuple(map(_interrupted, walk.interrupted)),
-        options=_typed(_options(walk), task_id),
+        options=tuple(_options(walk, task_id)),
         registry=parts.db_path,
         created=parts.created,
         holder=None,
@@ -112,16 +115,13 @@ def held(
         )
         for step, who in running
     )
-    options = _OPTIONS[Verdict.HELD]
+    options = _OPTIONS[Verdict.HELD](task_id)
     if is_alive(holder or running[0][0].runner) is None:
         # A person may know what cannot be seen from here.
-        gone = [f"manager.abandon_step({step.step_id!r})" for step, _ in running] or [
-            "manager.free_task({task}, by=…, reason=…)"
-        ]
-        options += tuple(f"{call}, if that process is gone" for call in gone)
+        gone = [_ways.abandon(step.step_id) for step, _ in running] or [_ways.free(task_id)]
+        options += tuple(Way(act, ", if that process is gone") for act in gone)
     name = described(holder) if holder is not None else running[0][1]
     who = f"{name}, since {since},"
-    options = _typed(options, task_id)
     return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, who, ())
 
 
@@ -200,22 +200,17 @@ def _interrupted(settled: Settled) -> Interrupted:
     )
 
 
-def _options(walk: Walk) -> Iterable[str]:
-    yield from _OPTIONS[walk.verdict]
+def _options(walk: Walk, task_id: str) -> Iterable[Way]:
+    yield from _OPTIONS[walk.verdict](task_id)
     if walk.verdict is Verdict.UNCERTAIN:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]
         for step_id in uncertain:
-            yield f"manager.resolve_step({step_id!r}, 'landed' or 'not_landed', by=…, reason=…)"
+            yield Way(_ways.resolve(step_id))
         if walk.head is not None:
-            yield "put back what differs and call manager.recover({task}) again"
+            yield Way("put back what differs and call ", _ways.recover(task_id), " again")
         if walk.head is not None and not uncertain:
-            yield "manager.accept({task}, by=…, reason=…)"
-        yield "manager.restart({task}, by=…, reason=…)"
-
-
-def _typed(options: Iterable[str], task_id: str) -> tuple[str, ...]:
-    """The calls as they are typed, for this task."""
-    return tuple(option.replace("{task}", shown(repr(task_id), 120)) for option in options)
+            yield Way(_ways.accept(task_id))
+        yield Way(_ways.restart(task_id))
 
 
 def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:

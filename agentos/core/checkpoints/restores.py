@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -125,7 +125,7 @@ class RestorePlan:
 
     def only(self, *paths: str) -> RestorePlan:
         """The part of the plan at or beneath these paths."""
-        chosen = tuple(each for each in self.operations if any(_is_at(each.path, path) for path in paths))
+        chosen = tuple(each for each in self.operations if is_at(each.path, paths))
         return RestorePlan(self.task_id, self.checkpoint_id, self.base_path, chosen, self.cannot, self.left_alone, self.undoes)
 
     def needing(self, spare: Collection[str]) -> RestorePlan:
@@ -154,6 +154,25 @@ class Restored:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can carry it."""
         return {"restore_id": self.restore_id, "plan": self.plan.to_dict(), "verified": self.verified}
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was written into a folder of its own: how many files and links, their bytes, and what could not be had."""
+
+    folder: str
+    files: int
+    bytes: int
+    cannot: tuple[Cannot, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is there."""
+        return not self.cannot
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can carry it."""
+        return {**asdict(self), "is_complete": self.is_complete}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +209,10 @@ def operations_from(stored: bytes) -> list[Operation]:
     return [Operation.from_dict(each) for each in json.loads(stored)]
 
 
-def _is_at(path: str, root: str) -> bool:
-    root = root.rstrip("/")
-    return root in ("", ".") or path == root or path.startswith(f"{root}/")
+def is_at(path: str, roots: Iterable[str]) -> bool:
+    """Whether the path is one of these, or beneath one."""
+    plain = [root.rstrip("/").removeprefix("./") for root in roots]
+    return any(root in ("", ".") or path == root or path.startswith(f"{root}/") for root in plain)
 
 
 _MOST_SHOWN = 20

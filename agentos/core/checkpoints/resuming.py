@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from agentos._process import this_process
 from agentos._text import shown
+from agentos._ways import joined
 from agentos.core.checkpoints import records, reporting
 from agentos.core.checkpoints.claiming import Claim, fence_lease
 from agentos.core.checkpoints.holders import living_holder, new_holder, runs_it
@@ -129,7 +130,7 @@ def _own(lease: Lease | None, *, keep: bool) -> Lease | None:
 def refused(recovery: Recovery) -> NotSafeToResumeError:
     """The error for a task that cannot go on."""
     first, _, _ = recovery.explain().partition("\n")
-    hint = f"what can be done: {'; '.join(recovery.options)}" if recovery.options else ""
+    hint = joined("what can be done: ", "; ", recovery.options) if recovery.options else ""
     return NotSafeToResumeError(first, hint=hint, task_id=recovery.task_id, verdict=recovery.verdict.value, recovery=recovery)
 
 

@@ -5,9 +5,10 @@ The first line is the answer; everything after it is the reason. Chooses words, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agentos._text import listed, shown
+from agentos._ways import Way, undo
 from agentos.core.checkpoints.recovered import Difference, Recovery, Verdict
 from agentos.core.checkpoints.restores import Restored, RestorePlan
 
@@ -20,12 +21,16 @@ _FATE = {
 }
 
 
-def explained(recovery: Recovery) -> str:
-    """The whole story."""
-    return "\n".join(_lines(recovery))
+def explained(recovery: Recovery, say: Callable[[str], str] = str) -> str:
+    """The whole story.
+
+    Args:
+        say: how what can be done is said; in the library's words by default.
+    """
+    return "\n".join(_lines(recovery, say))
 
 
-def _lines(recovery: Recovery) -> Iterator[str]:
+def _lines(recovery: Recovery, say: Callable[[str], str]) -> Iterator[str]:
     yield f"task {shown(recovery.task_id, 80)}: {_answer(recovery)}"
     made = ", which was just created" if recovery.created else ""
     yield f"  registry: {shown(recovery.registry)}{made}"
@@ -43,16 +48,16 @@ def _lines(recovery: Recovery) -> Iterator[str]:
     yield from _some("left behind", [f"{shown(each.subject)} (of number {each.sequence})" for each in recovery.leftovers])
     if recovery.plan is not None:
         yield from (f"  {line}" for line in recovery.plan.explain().splitlines())
-    yield from (f"  {line}" for each in recovery.restored for line in _restored(each))
+    yield from (f"  {line}" for each in recovery.restored for line in _restored(each, say))
     yield from (f"  note: {shown(note)}" for note in recovery.notes)
-    yield from _some("what can be done", list(recovery.options))
+    yield from _some("what can be done", [say(option) for option in recovery.options])
 
 
-def _restored(restored: Restored) -> Iterator[str]:
+def _restored(restored: Restored, say: Callable[[str], str]) -> Iterator[str]:
     yield f"put back: {_first_line(restored.plan)}"
     gone = [*restored.plan.paths("overwrite"), *restored.plan.paths("delete")]
     if gone:
-        yield f"what was there before is kept: {listed(gone)}; manager.undo_restore({restored.restore_id!r}) brings it back"
+        yield say(Way(f"what was there before is kept: {listed(gone)}; ", undo(restored.restore_id), " brings it back"))
 
 
 def _first_line(plan: RestorePlan) -> str:

@@ -496,7 +496,8 @@ def test_what_a_later_step_recorded_is_named(manager: CheckpointManager, work: P
         manager.rollback_to_checkpoint(first.checkpoint_id)
     said = f"checkpoint {second.checkpoint_id} (number 2, {second.step_id}) recorded what is there now"
     assert said in refused.value.message
-    assert f"the task went on from here: roll back to checkpoint {second.checkpoint_id} or later" == refused.value.hint
+    way = f"manager.rollback_to_checkpoint('{second.checkpoint_id}')"
+    assert f"the task went on from here: {way}, or to a later one" == refused.value.hint
 
 
 def test_what_nobody_recorded_is_not_ascribed_to_a_later_step(manager: CheckpointManager, work: Path):

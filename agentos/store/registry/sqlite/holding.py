@@ -150,13 +150,16 @@ def renew(task: TaskRow, lease: Lease | None) -> bool:
 
 def held(task: TaskRow) -> TaskHeldError:
     """Says who has the task, and since when."""
+    from agentos import _ways  # noqa: PLC0415 - only a refusal has a way out
+
     since = f" since {task.claim_since}" if task.claim_since else ""
+    waits, frees = _ways.resume(task.task_id, wait=True), _ways.free(task.task_id)
     return TaskHeldError(
         f"task {shown(task.task_id, 80)}: held by {described(task.claim_holder)}{since}",
         hint=(
-            "wait for it, or stop it: a claim ends with its process; resume(wait=seconds) waits"
+            _ways.Way("wait for it, or stop it: a claim ends with its process; ", waits, " waits")
             if is_alive(task.claim_holder)
-            else "it cannot be seen from here: wait for its ttl, or free_task(task_id, by=…, reason=…) once it is gone"
+            else _ways.Way("it cannot be seen from here: wait for its ttl, or ", frees, " once it is gone")
         ),
         task_id=task.task_id,
         holder=task.claim_holder,

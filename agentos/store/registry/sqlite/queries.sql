@@ -67,6 +67,10 @@ select step_key from steps where task_id = ? and place > ? and place < 461168601
 -- name: open_steps
 select step_key from steps where task_id = ? and place = 4611686018427387904 order by step_key;
 
+-- One pass over the index, whatever number of steps there are.
+-- name: interrupted_tasks
+select distinct task_id from steps where place = 4611686018427387904 order by task_id;
+
 -- name: count_open
 select count(*), (select coalesce(max(step_key), 0) from steps) from steps where task_id = ? and place = 4611686018427387904;
 

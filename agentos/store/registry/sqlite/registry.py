@@ -29,7 +29,7 @@ from agentos.store.registry.sqlite.named import NamedMethods
 from agentos.store.registry.sqlite.recovery import RecoveryMethods, enter, existing
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
 from agentos.store.registry.sqlite.rows import StepRow, damaged
-from agentos.store.registry.sqlite.tables import Tables
+from agentos.store.registry.sqlite.tables import SQL, Tables
 from agentos.store.schema import REGISTRY, load, migrate, refuse_newer, refuse_unreadable
 
 
@@ -82,9 +82,11 @@ class SQLiteRegistry(RecoveryMethods, HandedMethods, NamedMethods):
     def _begin_on_stored(self, tables: Tables, intent: Intent, snapshot: int, digest: bytes) -> StepRow:
         task = tables.task(intent.task_id) or tables.new_task(intent.task_id, intent.begun_at)
         if task.status != "active":
+            from agentos._ways import Way, reopen  # noqa: PLC0415 - only a refusal has a way out
+
             raise TaskFinishedError(
                 f"task {shown(intent.task_id, 80)}: finished; it takes no further steps",
-                hint="use another task id, or reopen(task_id, by=…, reason=…)",
+                hint=Way("use another task id, or ", reopen(intent.task_id)),
             )
         if holding.admit(task, intent.lease):
             tables.update_task(task)
@@ -109,6 +111,12 @@ class SQLiteRegistry(RecoveryMethods, HandedMethods, NamedMethods):
             tables = Tables(connection)
             rows = tables.open_steps(task_id)
             return [row.stored(tables.begin_snapshot(row) if snapshots else b"", None) for row in rows]
+
+        return self._database.read(work)
+
+    def interrupted_tasks(self) -> list[str]:
+        def work(connection: sqlite3.Connection) -> list[str]:
+            return [task_id for (task_id,) in Tables(connection).execute(SQL["interrupted_tasks"])]
 
         return self._database.read(work)
 
