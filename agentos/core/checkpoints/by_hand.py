@@ -11,7 +11,7 @@ from agentos.core.checkpoints.lease import Lease
 from agentos.core.checkpoints.observing import Unseen
 from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import StoredStep
-from agentos.core.checkpoints.putting_back import NO_CONTENT, Wishes
+from agentos.core.checkpoints.putting_back import Wishes
 from agentos.core.checkpoints.recovery import Survey
 from agentos.core.checkpoints.repairing import settle_restores
 from agentos.core.checkpoints.restores import NOTHING, Cannot, Copied, Restored, RestorePlan, is_at
@@ -33,15 +33,13 @@ def copy_out(parts: Parts, checkpoint_id: str, folder: str, only: Sequence[str])
     """Write what the files of this checkpoint's world were into a folder of its own. Nothing is looked at but the vault."""
     survey, stored = _surveyed(parts, checkpoint_id)
     wishes = Wishes(parts.around_step(stored).base_path)
-    claims = [claim._replace(seen=lambda: _NOT_LOOKED) for claim in survey.stands(stored)]
-    wishes.add(claims, ())
+    wishes.add_wholly(claim._replace(seen=lambda: _NOT_LOOKED) for claim in survey.stands(stored))
     targets = {path: thing for path, thing in wishes.targets.items() if thing != NOTHING and (not only or is_at(path, only))}
     copied = parts.hands().copy_out(folder, targets)
-    for claim in claims:
-        kind, _, path = claim.entry.subject.partition(":")
-        if kind == "file" and path not in wishes.targets and (not only or is_at(path, only)):
-            wishes.cannot.setdefault(claim.entry.subject, NO_CONTENT)
-    return replace(copied, cannot=(*copied.cannot, *(Cannot(subject, why) for subject, why in wishes.cannot.items())))
+    cannot = (
+        Cannot(subject, why) for subject, why in wishes.cannot.items() if not only or is_at(subject.partition(":")[2], only)
+    )
+    return replace(copied, cannot=(*copied.cannot, *cannot))
 
 
 def look_at(parts: Parts, checkpoint_id: str) -> Outcome:

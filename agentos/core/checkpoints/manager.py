@@ -395,13 +395,6 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         if stored is None or not stored.sequence:
             self._hands().make_folder(workspace.path)
 
-    def workspace_of(self, task_id: str) -> Path | None:
-        """The folder that the task works in, if it ever said so; this manager's base if the workspace moved."""
-        check_id("task_id", task_id)
-        found = (Path(stored.path) for stored, _ in self._registry.workspaces() if stored.task_id == task_id)
-        path = next(found, None)
-        return self.base_path if path is not None and self._moved else path
-
     def note_error(self, step_id: str, error: BaseException) -> None:
         """Write down what interrupted a step. It stays begun."""
         self._registry.note_error(check_id("step_id", step_id), _described(error))

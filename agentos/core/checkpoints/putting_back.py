@@ -23,7 +23,7 @@ from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, without
 from agentos.core.checkpoints.trees import Entry as Leaf
 
-NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
+_NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
 _NO_THING = "it is no file: what was claimed of it can be seen, and not put back"
 _NO_MANIFEST = "what the tree held was not kept"
 _ELSEWHERE = "it lies outside {base}, where this is put back"
@@ -60,6 +60,17 @@ class Wishes:
         for finding in failed:
             if why := self._why_not(finding):
                 self.cannot[finding.entry.subject] = why
+
+    def add_wholly(self, claims: Iterable[Stands]) -> None:
+        """The same where nothing is there yet: whatever has no content is said, whether it differs or not."""
+        claimed = []
+        for claim in claims:
+            self.targets.update(self._things(claim, differs=True))
+            claimed.append(claim.entry.subject)
+        for subject in claimed:
+            # Another claim may say what is in it.
+            if subject.startswith("file:") and subject.partition(":")[2] not in self.targets:
+                self.cannot.setdefault(subject, _NO_CONTENT)
 
     def add_unclaimed(self, things: Iterable[tuple[str, Thing]]) -> None:
         """What is to be at paths of which no claim speaks."""
@@ -107,7 +118,7 @@ class Wishes:
         if kind == EvidenceType.ARTIFACT_EXISTS and finding.evidence.expected.get("type") != "directory":
             path = finding.entry.subject.partition(":")[2]
             # Another claim about the same path may say what is to be in it.
-            return "" if path in self.targets else NO_CONTENT
+            return "" if path in self.targets else _NO_CONTENT
         return ""
 
 

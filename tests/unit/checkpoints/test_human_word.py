@@ -166,7 +166,7 @@ def test_where_nothing_differs_there_is_nothing_to_accept(manager: CheckpointMan
     before = dump(db)
     with pytest.raises(InvalidInputError, match="nothing differs") as error:
         manager.accept("t", **SAID)
-    assert "recover(task_id)" in error.value.hint
+    assert "manager.recover('t') says" in error.value.hint
     assert _lasting_parts(before) == _lasting_parts(dump(db))
 
 
