@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agentos._disk import unavailable, write_all
 from agentos._folders import make_folder, sync_path
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreError, VaultFullError
-from agentos.vault.objects import MOST_IN_MEMORY, encoded
+from agentos.vault.objects import MOST_IN_MEMORY, Base, encoded
 from agentos.vault.receiving import CREATE, ChangedError, Receiver
 from agentos.vault.streams import PIECE
 
@@ -126,13 +126,12 @@ class Keeping:
                 os.unlink(draft.path)
         self._drafts.clear()
 
-    def _base(self, like: str | None, size: int) -> tuple[bytes, bytes, int] | None:
+    def _base(self, like: str | None, size: int) -> Base | None:
         """The earlier version to which a difference may be stored."""
         if like is None or size > MOST_IN_MEMORY or like in self._drafts:
             return None
         try:
-            header = self._vault.header(like)
-            return None if header.size > MOST_IN_MEMORY else (bytes.fromhex(like), self._vault.read(like), header.depth)
+            return self._vault.base_for_next(like)
         except (ContentMissingError, ContentDamagedError):
             return None
 

@@ -1,8 +1,11 @@
 """One kept content as bytes: whole, compressed, or as a difference to an earlier version of the same thing.
 
-A text that changes in one line from step to step takes a few bytes a version. Chains of differences are short, because reading
-one means reading all beneath it. What was written is checked by whoever reads it, against the SHA-256 it is kept under; what is
-here decides nothing about that.
+A text that changes in one line from step to step takes a few bytes a version. Versions follow each other in runs that begin
+with a whole one, and each has its place in the run. Reading a difference means reading all beneath it, so it is not made to the
+version just before: place 6 is made to 4, 7 to 6, 8 to 0. What a place stands on is its number with the lowest bit cleared, so
+a run of 64 is never read through more than 6 differences, and damage to one takes few others along.
+
+What was written is checked by whoever reads it, against the SHA-256 it is kept under; what is here decides nothing about that.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentos._compression import zstd
 
 MAGIC = b"agentos-kept-1\n"
 RAW, ZSTD, DELTA = b"r", b"z", b"d"
-MOST_DEEP = 32
+# Versions in a run, of which the first is whole.
+RUN = 64
 # Beyond this nothing is held in memory as a whole, and nothing is stored as a difference.
 MOST_IN_MEMORY = 8 << 20
 _HEADER = struct.Struct(f">{len(MAGIC)}s c B Q")
@@ -23,16 +28,18 @@ _BASE = 32
 _SMALLEST = 128
 # Compressing must be worth reading it back.
 _WORTH = 0.9
+# A difference as small as this is taken without trying what else there is.
+_TINY = 0.1
 _LEVEL = 3
 _WINDOW = (10, 27)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first bytes of an object say. `base` is empty unless it is a difference."""
+    """What the first bytes of an object say: its place in its run, and what it is a difference to, unless it is whole."""
 
     kind: bytes
-    depth: int
+    place: int
     size: int
     base: bytes
 
@@ -43,7 +50,16 @@ class Header:
 
     def packed(self) -> bytes:
         """The header as it is stored."""
-        return _HEADER.pack(MAGIC, self.kind, self.depth, self.size) + self.base
+        return _HEADER.pack(MAGIC, self.kind, self.place, self.size) + self.base
+
+
+class Base(NamedTuple):
+    """An earlier version, for the next one to be a difference to."""
+
+    digest: bytes
+    content: bytes
+    # Where the next version comes in the run.
+    place: int
 
 
 LONGEST_HEADER = _HEADER.size + _BASE
@@ -65,32 +81,46 @@ def header_of(data: bytes) -> Header:
         MalformedError: they start with none.
     """
     try:
-        magic, kind, depth, size = _HEADER.unpack_from(data)
+        magic, kind, place, size = _HEADER.unpack_from(data)
     except struct.error:
         raise MalformedError from None
     base = data[_HEADER.size : _HEADER.size + _BASE] if kind == DELTA else b""
-    if magic != MAGIC or kind not in (RAW, ZSTD, DELTA) or (kind == DELTA and len(base) != _BASE):
+    is_difference = kind == DELTA
+    if (
+        magic != MAGIC
+        or kind not in (RAW, ZSTD, DELTA)
+        or len(base) != _BASE * is_difference
+        or (place > 0) is not is_difference
+    ):
         raise MalformedError
-    return Header(kind, depth, size, base)
+    return Header(kind, place, size, base)
 
 
-def encoded(data: bytes, base: tuple[bytes, bytes, int] | None = None) -> bytes:
+def stands_on(place: int) -> int:
+    """The place in a run of what the difference at this place is made to."""
+    return place & (place - 1)
+
+
+def encoded(data: bytes, base: Base | None = None) -> bytes:
     """The object for this content.
 
     Args:
-        base: digest, content and depth of an earlier version, to store only the difference to it if that is smaller.
+        base: an earlier version, to store only the difference to it if that is smaller.
     """
-    best, header = data, Header(RAW, 0, len(data), b"")
-    if len(data) >= _SMALLEST:
+    whole = Header(RAW, 0, len(data), b"")
+    if len(data) < _SMALLEST:
+        return whole.packed() + data
+    difference = None if base is None or not _serves(base, len(data)) else _compressed(data, base.content)
+    if base is None or difference is None or len(difference) > len(data) * _TINY:
         packed = _compressed(data)
-        if len(packed) < len(best) * _WORTH:
-            best, header = packed, Header(ZSTD, 0, len(data), b"")
-        if base is not None and base[2] < MOST_DEEP and len(data) <= MOST_IN_MEMORY and len(base[1]) >= _SMALLEST:
-            digest, content, depth = base
-            packed = _compressed(data, content)
-            if len(packed) + _BASE < len(best) * _WORTH:
-                best, header = packed, Header(DELTA, depth + 1, len(data), digest)
-    return header.packed() + best
+        best = packed if len(packed) < len(data) * _WORTH else data
+        if base is None or difference is None or len(difference) + _BASE >= len(best) * _WORTH:
+            return (whole if best is data else Header(ZSTD, 0, len(data), b"")).packed() + best
+    return Header(DELTA, base.place, len(data), base.digest).packed() + difference
+
+
+def _serves(base: Base, size: int) -> bool:
+    return 0 < base.place < RUN and size <= MOST_IN_MEMORY and len(base.content) >= _SMALLEST
 
 
 def decoded(stored: bytes, content_of: Callable[[bytes], bytes]) -> bytes:

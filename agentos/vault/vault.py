@@ -20,7 +20,18 @@ from agentos._folders import locked_folder, make_folder
 from agentos._text import shown
 from agentos.errors import ContentDamagedError, ContentMissingError
 from agentos.vault.keeping import Keeping
-from agentos.vault.objects import DELTA, LONGEST_HEADER, MOST_IN_MEMORY, Header, MalformedError, decoded, header_of
+from agentos.vault.objects import (
+    DELTA,
+    LONGEST_HEADER,
+    MOST_IN_MEMORY,
+    RUN,
+    Base,
+    Header,
+    MalformedError,
+    decoded,
+    header_of,
+    stands_on,
+)
 from agentos.vault.streams import unpacked
 
 OBJECTS, DRAFTS, COLLECTIONS = "objects", "drafts", "collections"
@@ -82,7 +93,7 @@ class Vault:
         Raises:
             ContentMissingError, ContentDamagedError: it is not there, or is not what was kept.
         """
-        data = self._content(bytes.fromhex(_checked(digest)), 0)
+        data = self._content(bytes.fromhex(_checked(digest)))
         return data if most is None else data[:most]
 
     def copy(self, digest: str, descriptor: int) -> int:
@@ -125,6 +136,23 @@ class Vault:
         with self._opened(digest) as (_, header):
             return header
 
+    def base_for_next(self, digest: str) -> Base | None:
+        """What the next version of this content can be a difference to; None if it had better be whole.
+
+        Raises:
+            ContentMissingError, ContentDamagedError: what it would stand on is not there, or is not what was kept.
+        """
+        header = self.header(digest)
+        place = header.place + 1
+        if place >= RUN or header.size > MOST_IN_MEMORY:
+            return None
+        while header.place > stands_on(place):
+            digest, expected = header.base.hex(), stands_on(header.place)
+            header = self.header(digest)
+            if header.place != expected:
+                raise _damaged(digest)
+        return Base(bytes.fromhex(digest), self.read(digest), place)
+
     def size(self, digest: str) -> int:
         """Bytes that it takes on the disk."""
         try:
@@ -157,14 +185,15 @@ class Vault:
         """A file that is being written."""
         return os.path.join(self.root, DRAFTS, name)
 
-    def _content(self, digest: bytes, depth: int) -> bytes:
+    def _content(self, digest: bytes, place: int | None = None) -> bytes:
         name = digest.hex()
         with self._opened(name) as (source, header):
-            if header.depth > 255 - depth:
+            # Places only fall on the way down, so no circle is followed.
+            if place is not None and header.place != place:
                 raise _damaged(name)
             stored = header.packed() + _rest(source)
         try:
-            data = decoded(stored, lambda base: self._content(base, depth + 1))
+            data = decoded(stored, lambda base: self._content(base, stands_on(header.place)))
         except MalformedError:
             raise _damaged(name) from None
         if hashlib.sha256(data).digest() != digest:

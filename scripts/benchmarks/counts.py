@@ -33,6 +33,10 @@ class Counts:
     tree_files: int
     large_bytes: int
     items: int
+    # A workspace of so many small files, how often it is put back, and versions of one text.
+    workspace_files: int
+    restores: int
+    versions: int
 
 
 FULL = Counts(
@@ -52,8 +56,29 @@ FULL = Counts(
     20_000,
     256 * MEBIBYTE,
     100,
+    2_000,
+    7,
+    1_000,
 )
 QUICK = Counts(
-    "quick", 5, 0.25, 60, (1_000, 10_000), 100, 0.5, 1, (1, 2, 8), 64 * MEBIBYTE, 3, 5, 200, 2_000, 16 * MEBIBYTE, 100
+    "quick",
+    5,
+    0.25,
+    60,
+    (1_000, 10_000),
+    100,
+    0.5,
+    1,
+    (1, 2, 8),
+    64 * MEBIBYTE,
+    3,
+    5,
+    200,
+    2_000,
+    16 * MEBIBYTE,
+    100,
+    500,
+    3,
+    100,
 )
-TINY = Counts("tiny", 1, 0.01, 8, (10, 30), 5, 0.1, 1, (1, 2), MEBIBYTE, 1, 1, 20, 20, MEBIBYTE, 5)
+TINY = Counts("tiny", 1, 0.01, 8, (10, 30), 5, 0.1, 1, (1, 2), MEBIBYTE, 1, 1, 20, 20, MEBIBYTE, 5, 20, 1, 5)

@@ -55,6 +55,7 @@ FAMILIES = (
     Family("processes", "Many writers on one file", "benchmarks.processes"),
     Family("hashing", "Measuring a large file", "benchmarks.hashing"),
     Family("evidence", "Trees, and many items at once", "benchmarks.evidence"),
+    Family("vault", "Keeping a workspace, and putting it back", "benchmarks.vault"),
     Family("runs", "The run store", "benchmarks.runs"),
     Family("langgraph", "LangGraph's SQLite saver", "benchmarks.langgraph"),
 )

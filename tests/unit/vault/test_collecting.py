@@ -44,17 +44,18 @@ def test_what_is_not_needed_goes(vault: Vault, keep: Keep):
 
 
 def test_what_a_needed_difference_stands_on_is_needed(vault: Vault, keep: Keep):
-    """All the way down."""
+    """All the way down: the third to the second, which is to the first; the fifth to the first."""
     rng = random.Random(1)
     lines = [rng.randbytes(20).hex() for _ in range(300)]
     chain: list[str] = []
     for number in range(5):
         lines[number] = f"changed {number}"
         chain.append(keep("\n".join(lines).encode(), chain[-1] if chain else None))
-    assert 4 == vault.header(chain[-1]).depth
-    assert 0 == collect(vault, lambda: chain[-1:], dry_run=False).contents
-    assert 2 == collect(vault, lambda: chain[2:3], dry_run=False).contents
-    assert "\n".join(lines).encode() != vault.read(chain[2])
+    assert [0, 1, 2, 3, 4] == [vault.header(each).place for each in chain]
+    assert 1 == collect(vault, lambda: chain[3:], dry_run=False).contents
+    assert [chain[0], chain[2], chain[3], chain[4]] == sorted(vault.digests(), key=chain.index)
+    assert 2 == collect(vault, lambda: chain[4:], dry_run=False).contents
+    assert "\n".join(lines).encode() == vault.read(chain[4])
 
 
 def test_what_is_needed_and_not_there_is_named(vault: Vault, keep: Keep):

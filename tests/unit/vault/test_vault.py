@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,7 @@ def test_whatever_was_encoded_comes_back(versions: list[bytes]):
         digest = hashlib.sha256(data).digest()
         assert data == objects.decoded(stored, contents.__getitem__)
         contents[digest] = data
-        base = (digest, data, objects.header_of(stored).depth)
+        base = objects.Base(digest, data, objects.header_of(stored).place + 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 5000, MIB, MOST_IN_MEMORY + 1, 3 * MOST_IN_MEMORY])
@@ -98,7 +97,25 @@ def test_a_text_that_changes_in_one_line_takes_a_few_bytes_a_version(vault: Vaul
         like = keep(versions[-1], like)
     assert sum(vault.size(sha(each)) for each in versions) < 3 * len(versions[0])
     assert versions == [vault.read(sha(each)) for each in versions]
-    assert max(vault.header(sha(each)).depth for each in versions) == objects.MOST_DEEP
+    assert [number % objects.RUN for number in range(100)] == [vault.header(sha(each)).place for each in versions]
+
+
+def test_a_version_is_read_through_few_others(vault: Vault, keep: Keep):
+    """However many there are, six differences lie between one and a whole one; and it is the same for two that stand on one."""
+    lines = text(300)
+    versions: list[str] = []
+    for number in range(objects.RUN + 3):
+        lines[number] = f"changed in step {number}\n".encode()
+        versions.append(keep(b"".join(lines), versions[-1] if versions else None))
+
+    def depth(digest: str) -> int:
+        header = vault.header(digest)
+        return 1 + depth(header.base.hex()) if header.kind == objects.DELTA else 0
+
+    assert [number % objects.RUN for number in range(objects.RUN + 3)] == [vault.header(each).place for each in versions]
+    assert [number.bit_count() for number in range(objects.RUN)] + [0, 1, 1] == [depth(each) for each in versions]
+    other = keep(b"".join([*lines[:-1], b"another end\n"]), versions[6])
+    assert (7, versions[6]) == (vault.header(other).place, vault.header(other).base.hex())
 
 
 def test_a_difference_to_what_is_not_there_is_not_made(vault: Vault, keep: Keep):
@@ -172,9 +189,8 @@ def test_damage_is_never_served(vault: Vault, tmp_path: Path, size: int, seed: i
     for damage in damages:
         Path(vault.path_of(digest)).write_bytes(damage)
         for read in (vault.read, lambda name: copied(vault, name, tmp_path / "copy")):
-            # The depth of what is no difference decides nothing, so damage there may go unnoticed and do no harm.
-            with suppress(ContentDamagedError):
-                assert data == read(digest)
+            with pytest.raises(ContentDamagedError, match=digest):
+                read(digest)
 
 
 def test_a_damaged_base_damages_what_stands_on_it(vault: Vault, keep: Keep):
@@ -190,10 +206,12 @@ def test_a_damaged_base_damages_what_stands_on_it(vault: Vault, keep: Keep):
     Path(vault.path_of(base)).unlink()
     with pytest.raises(ContentMissingError, match=base):
         vault.read(digest)
-    circle = objects.Header(objects.DELTA, 1, 10, bytes.fromhex(digest)).packed() + b"x" * 9
-    Path(vault.path_of(digest)).write_bytes(circle)
-    with pytest.raises(ContentDamagedError):
-        vault.read(digest)
+    for place in (1, 2, 6, 255):
+        circle = objects.Header(objects.DELTA, place, 10, bytes.fromhex(digest)).packed() + b"x" * 9
+        Path(vault.path_of(digest)).write_bytes(circle)
+        with pytest.raises(ContentDamagedError):
+            vault.read(digest)
+        assert objects.DELTA != vault.header(keep(b"".join(text(100, seed=place)), digest)).kind
 
 
 def test_a_bomb_is_not_unpacked():
