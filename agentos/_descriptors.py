@@ -66,10 +66,13 @@ class Readings:
         Raises:
             OSError: with the name of the one that could not be opened.
         """
-        for name in names:
-            descriptor = os.open(name, _READ_HERE, dir_fd=directory)
-            _ours.add(descriptor)
-            self.descriptors.append(descriptor)
+        first, opened, take = len(self.descriptors), os.open, self.descriptors.append
+        try:
+            for name in names:
+                take(opened(name, _READ_HERE, dir_fd=directory))
+        finally:
+            # Somebody who lists them meanwhile takes them for another's, and only waits for them.
+            _ours.update(self.descriptors[first:])
         self.statuses += map(os.fstat, self.descriptors[len(self.statuses) :])
 
     def let_go(self) -> None:
@@ -77,15 +80,17 @@ class Readings:
         self.held = {(status.st_dev, status.st_ino) for status in _foreign()}
         self.inodes = {inode for _, inode in self.held}
         self.statuses += map(os.fstat, self.descriptors[len(self.statuses) :])
+        inodes, close = self.inodes, []
         while self.descriptors:
             descriptor, status = self.descriptors.pop(), self.statuses.pop()
-            if descriptor < 0:
-                continue
-            if status.st_ino in self.inodes and (status.st_dev, status.st_ino) in self.held:
+            if status.st_ino in inodes and (status.st_dev, status.st_ino) in self.held and descriptor >= 0:
                 _parked.append(descriptor)
-            else:
-                _ours.discard(descriptor)
-                os.close(descriptor)
+            elif descriptor >= 0:
+                close.append(descriptor)
+        # In this order: between the two lines a number may already belong to somebody else, who must not be overlooked.
+        _ours.difference_update(close)
+        for descriptor in close:
+            os.close(descriptor)
 
 
 def let_go(descriptor: int) -> None:

@@ -44,7 +44,8 @@ class TreeFiles:
         self.bytes = 0
         self._root, self._device, self._most, self._deadline, self._cancel = root, device, most_bytes, deadline, cancel
         self._readings = Readings()
-        self._large = LargeFiles(deadline.at, self._measured, cancel)
+        # There only while there are large ones to read: it knows this, and a circle would outlive the look with all it holds.
+        self._large: LargeFiles | None = None
         # Of the large ones, what is known before they are read.
         self._kinds: dict[bytes, int] = {}
 
@@ -55,14 +56,15 @@ class TreeFiles:
             CannotSee: one of them cannot be read, or moved.
         """
         for start in range(0, len(names), _BATCH):
-            self._read(self._opened(names[start : start + _BATCH], directory, above))
+            self._read(*self._opened(names[start : start + _BATCH], directory, above))
             if len(self._readings.descriptors) >= _BATCH:
                 self._readings.let_go()
                 self.in_time()
 
-    def is_held(self, inode: int) -> bool:
-        """Whether this process may have that file open already."""
-        return inode in self._readings.inodes
+    @property
+    def maybe_held(self) -> set[int]:
+        """The inodes of files that this process may have open already."""
+        return self._readings.inodes
 
     def read_held(self, name: str, directory: int, above: bytes) -> None:
         """Read one that this process may have open: opening it here would drop the locks that are held on it.
@@ -91,12 +93,12 @@ class TreeFiles:
         Raises:
             CannotSee: it is not small, cannot be read, or moved.
         """
-        ((number, path),) = self._opened([name], directory, above)
+        number, (path,) = self._opened([name], directory, above)
         size = self._readings.statuses[number].st_size
         if size > _SMALL:
             said = f"{shown(self.name(path))}: has {size:,} bytes, more than rules may have"
             raise CannotSee("RULES_UNREADABLE", said, "shorten it, or claim the tree without gitignore")
-        self._read([(number, path)])
+        self._read(number, [path])
         return os.pread(self._readings.descriptors[number], size, 0)
 
     def in_time(self) -> None:
@@ -114,12 +116,16 @@ class TreeFiles:
         Raises:
             CannotSee: one of them cannot be read, or moved.
         """
-        self._large.finish()
+        if self._large is not None:
+            self._large.finish()
+            self._large = None
         self._readings.let_go()
 
     def give_up(self) -> None:
         """Leave nothing open."""
-        self._large.give_up()
+        if self._large is not None:
+            self._large.give_up()
+            self._large = None
         self._readings.let_go()
 
     def name(self, path: bytes) -> str:
@@ -130,49 +136,45 @@ class TreeFiles:
         """What became of something that was listed."""
         return Moved(self.name(path), "was replaced") if error.errno in _SWAPPED else unreadable(self.name(path), error)
 
-    def _opened(self, names: list[str], directory: int, above: bytes) -> list[tuple[int, bytes]]:
-        """The files of these names, opened: their numbers among what is open, and their paths."""
+    def _opened(self, names: list[str], directory: int, above: bytes) -> tuple[int, list[bytes]]:
+        """The files of these names, opened: the number of the first among what is open, and their paths."""
         first = len(self._readings.descriptors)
         try:
             self._readings.open(names, directory)
         except OSError as error:
             raise self.lost(above + os.fsencode(error.filename), error) from error
-        paths = [above + name.encode(_ENCODING, _ERRORS) for name in names]
-        return list(enumerate(paths, first))
+        return first, [above + name.encode(_ENCODING, _ERRORS) for name in names]
 
-    def _read(self, opened: list[tuple[int, bytes]]) -> None:
-        # Most files are small, and nothing in here is done twice for one.
-        entries, stamps, device = self.entries, self.stamps, self._device
-        descriptors, statuses = self._readings.descriptors, self._readings.statuses
-        for number, path in opened:
+    def _read(self, first: int, paths: list[bytes]) -> None:
+        # Most files are small, and nothing in here is done twice for one, nor called where it can stand here.
+        entries, stamps, device, lseek, pread = self.entries, self.stamps, self._device, os.lseek, os.pread
+        descriptors, statuses, total = self._readings.descriptors, self._readings.statuses, 0
+        for number, path in enumerate(paths, first):
             status = statuses[number]
             mode, size = status.st_mode, status.st_size
             if mode & _TYPE != _REGULAR or size > _SMALL or status.st_dev != device:
                 self._read_other(number, path, status)
                 continue
             stamps += (path, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns)
-            data = self._content(descriptors[number], status, path)
+            if TICKS:
+                wait_for_tick(status)
+            try:  # noqa: SIM105 - suppress() takes longer than what it would be put around
+                # A write that is under way holds a lock to its end, and this waits for that lock.
+                lseek(descriptors[number], 0, _DATA)
+            except OSError:
+                pass  # it is empty
+            try:
+                data = pread(descriptors[number], size + 1, 0)
+            except OSError as error:
+                raise unreadable(self.name(path), error) from error
             if len(data) != size:
                 # Fewer may be a read that was cut short; the patient reader tells that from a file that is made up.
                 self._measured(path, measure(descriptors[number], self._deadline.at), _kind(status))
             else:
                 entries.append((path, EXECUTABLE if mode & _EXECUTABLE else FILE, sha256(data).digest(), size))
-            self.bytes += size
+            total += size
+        self.bytes += total
         self._refuse_too_much()
-
-    def _content(self, descriptor: int, status: os.stat_result, path: bytes) -> bytes:
-        if TICKS:
-            wait_for_tick(status)
-        if status.st_size:
-            # A write that is under way holds a lock to its end, and this waits for that lock.
-            try:  # noqa: SIM105 - suppress() takes longer than what it would be put around
-                os.lseek(descriptor, 0, _DATA)
-            except OSError:
-                pass
-        try:
-            return os.pread(descriptor, status.st_size + 1, 0)
-        except OSError as error:
-            raise unreadable(self.name(path), error) from error
 
     def _read_other(self, number: int, path: bytes, status: os.stat_result) -> None:
         """Read what is not small, and refuse what is no file of this tree."""
@@ -187,6 +189,8 @@ class TreeFiles:
             return
         self._kinds[path] = _kind(status)
         descriptor, descriptors[number] = descriptors[number], -1
+        if self._large is None:
+            self._large = LargeFiles(self._deadline.at, self._measured, self._cancel)
         self._large.add(descriptor, path)
 
     def _take(self, path: bytes, status: os.stat_result) -> None:

@@ -8,6 +8,7 @@ must bear the stamps that it had before it was read: what was seen was all there
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -25,6 +26,8 @@ _HELD_OPEN = 64
 # No path may be longer for the system; a longer way is gone in parts.
 _LONGEST_WAY = 2048
 _OFTEN, _OFTEN_MATCHED = 1024, 64
+# A name as the system gives it is what rules see of it.
+_NAMES_ARE_TEXT = (sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()) == ("utf-8", "surrogateescape")
 _GITIGNORE, _GIT = ".gitignore", ".git"
 
 
@@ -164,14 +167,14 @@ class TreeWalk:
         files: list[str] = []
         held: list[str] = []
         odd: list[tuple[str, bool]] = []
-        most, is_held = self._limits["max_files"], self._files.is_held
+        most, maybe_held = self._limits["max_files"], self._files.maybe_held
         with self._listing(folder) as found:
             for entry in found:
                 self._count += 1
                 if self._count > most:
                     raise too_large(self._root, f"holds more than {most:,} files and folders", "max_files")
                 if entry.is_file(follow_symlinks=False):
-                    (held if is_held(entry.inode()) else files).append(entry.name)
+                    (held if entry.inode() in maybe_held else files).append(entry.name)
                 elif entry.is_dir(follow_symlinks=False):
                     folder.todo.append(entry.name)
                 else:
@@ -208,11 +211,17 @@ class TreeWalk:
         if not chain:
             return names
         left = []
+        may_speak, end = [(start, lines.may_speak_of(folder=folders)) for start, lines in chain], "/" if folders else ""
         for number, name in enumerate(names):
             # Whoever wrote the lines may want to keep us here.
             if not number % _OFTEN_MATCHED:
                 self._files.in_time()
-            if not is_left_out(above + text_of(os.fsencode(name)), chain, folder=folders):
+            path = above + (name if _NAMES_ARE_TEXT else text_of(os.fsencode(name)))
+            for start, speak in may_speak:
+                # Of most nothing is said, and there are many.
+                if speak(path[start:] + end) and is_left_out(path, chain, folder=folders):
+                    break
+            else:
                 left.append(name)
         return left
 
@@ -232,13 +241,16 @@ class TreeWalk:
 
     def _refuse_moved(self, root: int) -> None:
         """Everything must still be where it was, and as it was before it was read."""
-        device, stamps = self._device, iter(self._files.stamps)
-        for number, (path, *stamp) in enumerate(zip(*[stamps] * 5, strict=True)):
+        device, stamps, stat = self._device, iter(self._files.stamps), os.stat
+        for number, (path, inode, size, modified, changed) in enumerate(zip(*[stamps] * 5, strict=True)):
             try:
-                now = _status(root, path)
+                near = 0 < len(path) <= _LONGEST_WAY
+                now = stat(path, dir_fd=root, follow_symlinks=False) if near else _status(root, path)
             except OSError as error:
                 raise self._files.lost(path, error) from error
-            if [now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns] != stamp or now.st_dev != device:
+            if now.st_ctime_ns != changed or now.st_ino != inode or now.st_dev != device:
+                raise Moved(self._name(path), "changed")
+            if now.st_size != size or now.st_mtime_ns != modified:
                 raise Moved(self._name(path), "changed")
             if not number % _OFTEN:
                 self._files.in_time()

@@ -122,6 +122,9 @@ class KeepingRound:
         self._session = session
         self._eyes = eyes
         self.has = session.has
+        self.lacking = session.lacking
+        self.is_whole = session.is_whole
+        self.note_whole = session.note_whole
         self.settle = session.settle
 
     def bytes(self, data: bytes, *, like: str | None = None) -> str:

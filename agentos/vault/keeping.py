@@ -39,6 +39,7 @@ class Keeping:
         self._drafts: dict[str, _Draft] = {}
         # Found in the vault, and not yet known to be durable.
         self._met: set[str] = set()
+        self._whole: set[str] = set()
         self._mark = os.urandom(8).hex()
 
     def has(self, digest: str) -> bool:
@@ -50,6 +51,18 @@ class Keeping:
         # Whoever wrote it may have died before it was durable, or promised less.
         self._met.add(digest)
         return True
+
+    def lacking(self, digests: set[str]) -> set[str]:
+        """Those of these that are not kept yet, nor will be with this round."""
+        return {digest for digest in digests - self._vault.known if not self.has(digest)}
+
+    def is_whole(self, tree: str) -> bool:
+        """Whether all that is in the tree of this digest is known to be kept, and was not removed since."""
+        return tree in self._vault.whole or tree in self._whole
+
+    def note_whole(self, tree: str) -> None:
+        """All that is in the tree of this digest was found to be kept, or is kept with this round."""
+        self._whole.add(tree)
 
     def add(self, data: bytes, *, like: str | None = None) -> str:
         """Keep these bytes; their digest.
@@ -108,8 +121,10 @@ class Keeping:
                     os.unlink(self._vault.path_of(digest))
             raise unavailable(error, self._vault.root, "keep content") if isinstance(error, OSError) else error from error
         self._vault.known.update(self._drafts, self._met)
+        self._vault.whole |= self._whole
         self._drafts.clear()
         self._met.clear()
+        self._whole.clear()
 
     def _sync(self, path: str) -> None:
         if self._vault.synced:

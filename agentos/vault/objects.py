@@ -85,13 +85,9 @@ def header_of(data: bytes) -> Header:
     except struct.error:
         raise MalformedError from None
     base = data[_HEADER.size : _HEADER.size + _BASE] if kind == DELTA else b""
-    is_difference = kind == DELTA
-    if (
-        magic != MAGIC
-        or kind not in (RAW, ZSTD, DELTA)
-        or len(base) != _BASE * is_difference
-        or (place > 0) is not is_difference
-    ):
+    if magic != MAGIC or kind not in (RAW, ZSTD, DELTA) or (kind == DELTA and len(base) != _BASE):
+        raise MalformedError
+    if (place > 0) is not (kind == DELTA):
         raise MalformedError
     return Header(kind, place, size, base)
 

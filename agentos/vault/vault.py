@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from agentos._disk import unavailable
 from agentos._folders import locked_folder, make_folder
@@ -57,7 +57,9 @@ class Vault:
         self.lock_timeout = lock_timeout
         # Digests that this process knows to be there, as long as nothing was removed.
         self.known: set[str] = set()
-        self._collections: tuple[int, int] | None = None
+        # And trees of which everything is there, by the digests of those.
+        self.whole: set[str] = set()
+        self._collections: tuple[int, ...] | None = None
         # What everything takes, as far as this process knows, and for how many rounds that may be believed.
         self._held, self._believed = 0, 0
 
@@ -220,14 +222,15 @@ class Vault:
             os.close(source)
 
     def _notice_collections(self) -> None:
-        """Believe nothing that was known before something was removed."""
-        try:
+        """Believe nothing that was known before something was removed, or before the whole vault was another one."""
+        there = os.stat(os.path.join(self.root, OBJECTS))
+        found: tuple[int, ...] = (there.st_dev, there.st_ino)
+        with suppress(FileNotFoundError):
             status = os.stat(os.path.join(self.root, COLLECTIONS))
-            found = (status.st_ino, status.st_mtime_ns)
-        except FileNotFoundError:
-            found = (0, 0)
+            found += (status.st_ino, status.st_mtime_ns)
         if found != self._collections:
             self.known.clear()
+            self.whole.clear()
             self._collections = found
 
 

@@ -23,7 +23,7 @@ from benchmarks.results import Bar, Row
 from benchmarks.rounds import Rounds, Turn, interleaved
 
 MOST_FOR_COMMIT, MOST_FOR_RESTORE, MOST_FOR_VERSIONS = 1.5, 2.0, 0.1
-_SMALL, _PER_FOLDER, _TEXT, _LINE = 2048, 100, 100 << 10, 80
+_SMALL, _PER_FOLDER, _TEXT, _LINE = 4096, 100, 100 << 10, 80
 _BLOCK = 512
 
 
@@ -61,7 +61,7 @@ def _commit_row(what: str, measured: Rounds, count: int, less: list[str], name: 
     compared = Rounds({"ours": rest, "hashlib": measured.measured["hashlib"]})
     spread = compared.spread("ours", "hashlib")
     return Row(
-        f"commit of a workspace of {count:,} files of 2 KiB, {what}",
+        f"commit of a workspace of {count:,} files of 4 KiB, {what}",
         "open().read() and sha256 of each" + (", and keeping that file" if less else ""),
         round(compared.ratio("ours", "hashlib"), 3),
         bar=Bar("at most", MOST_FOR_COMMIT),
@@ -102,12 +102,12 @@ def _restores(bench: Bench, folder: Path) -> Iterator[Row]:
         turns = {
             "by hand": by_hand,
             "gone": restored(lambda: _empty(folder / "work")),
-            "rewritten": restored(lambda: [_rewrite(path) for path in paths]),
+            "rewritten": restored(lambda: _rewrite(*paths)),
         }
         measured = interleaved(turns, bench.counts.restores)
     for name, what in (("gone", "all of them gone"), ("rewritten", "all of them rewritten, and kept first")):
         yield Row(
-            f"plan and restore of {len(paths):,} files of 2 KiB, {what}",
+            f"plan and restore of {len(paths):,} files of 4 KiB, {what}",
             "temporary file, sync, rename each; sync of the folders",
             round(measured.ratio(name, "by hand"), 3),
             bar=Bar("at most", MOST_FOR_RESTORE) if name == "gone" else None,
@@ -152,12 +152,13 @@ def _filled(folder: Path, count: int) -> list[Path]:
     paths = [folder / f"{number // _PER_FOLDER}" / f"{number}.txt" for number in range(count)]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _rewrite(path)
+    _rewrite(*paths)
     return paths
 
 
-def _rewrite(path: Path) -> None:
-    path.write_bytes(os.urandom(_SMALL))
+def _rewrite(*paths: Path) -> None:
+    for path in paths:
+        path.write_bytes(os.urandom(_SMALL))
 
 
 def _empty(folder: Path) -> None:

@@ -70,6 +70,8 @@ class TestProgram:
         assert ("at least", 0.95) in bars.values()
         evidence = [bar for (family, _), bar in bars.items() if family == "evidence"]
         assert [("at most", 1.5), ("at least", 0.9), ("at least", 0.9), ("at most", 50), ("at most", 50)] == evidence
+        vault = [bar for (family, _), bar in bars.items() if family == "vault"]
+        assert [("at most", 1.5), ("at most", 1.5), ("at most", 2.0), None, ("at most", 0.1), ("at most", 0.1)] == vault
         assert {"bytes", "lookup", "langgraph", "syscalls"} <= {family for family, _ in bars}
 
     def test_what_a_cycle_asks_of_the_disk_is_exact(self, report):

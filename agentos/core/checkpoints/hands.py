@@ -45,6 +45,15 @@ class Round(Protocol):
     def link(self, path: str, around: Surroundings, digest: str) -> Kept:
         """Keep the text of the link at this path, if it has this digest."""
 
+    def lacking(self, digests: set[str]) -> set[str]:
+        """Those of these that are not kept yet, nor will be with this round."""
+
+    def is_whole(self, tree: str) -> bool:
+        """Whether all that is in the tree of this digest is known to be kept."""
+
+    def note_whole(self, tree: str) -> None:
+        """All that is in the tree of this digest is kept already, or will be with this round."""
+
     def settle(self) -> None:
         """Make all of it durable."""
 

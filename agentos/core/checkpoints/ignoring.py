@@ -8,7 +8,7 @@ Names that are no UTF-8 are matched as well as they can be. Pure: the lines are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from agentos._fork import importing
@@ -41,13 +41,22 @@ class Lines:
             UnreadableRulesError: one of them cannot be read.
         """
         self._last_first = [found for line in lines if (found := _read(line, strict=strict))][::-1]
+        # Most paths match none of them, which is seen at one go. What a folder's line says of no file is not asked of files.
+        patterns = [expression.pattern for _, expression, _ in self._last_first]
+        self._any_of = {folder: _any(patterns, folder=folder) for folder in (True, False)}
 
     def __bool__(self) -> bool:
         return bool(self._last_first)
 
+    def may_speak_of(self, *, folder: bool) -> Callable[[str], object]:
+        """Asked with a path, which ends with a slash if it is a folder's: nothing if none of the lines speaks of it."""
+        return self._any_of[folder]
+
     def word(self, path: str, *, folder: bool) -> bool | None:
         """Whether they leave this path out, taking it by itself; None if they do not speak of it."""
         text = f"{path}/" if folder else path
+        if not self._any_of[folder](text):
+            return None
         for leaves_out, expression, within in self._last_first:
             if _matches(expression, text, within=within):
                 return leaves_out
@@ -100,6 +109,15 @@ def leaves_out(lines: Sequence[str], path: str) -> bool:
     if any(is_left_out(folder, chain, folder=True) for folder in folders):
         return True
     return is_left_out(path, chain, folder=True) or is_left_out(path, chain, folder=False)
+
+
+def _any(expressions: Iterable[str], *, folder: bool) -> Callable[[str], object]:
+    """Whether one of these expressions may match a path: a no is sure, after a yes each is asked."""
+    wanted = [each for each in expressions if folder or not each.endswith(_ANY_FOLDER)]
+    if not wanted or _ANY_FOLDER in wanted:
+        return lambda _: bool(wanted)
+    joined = "|".join(f"(?:{each.replace(_ANY_FOLDER, '/')})" for each in wanted)
+    return re.compile(joined, re.DOTALL).match
 
 
 _Expression = tuple[bool, re.Pattern[str], bool]

@@ -17,11 +17,13 @@ from agentos.core.checkpoints.hands import Kept, Round
 from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
-from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, tree_from
+from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, packed
 from agentos.core.checkpoints.results import Outcome
-from agentos.core.checkpoints.trees import FOLDER, LINK, Tree
+from agentos.core.checkpoints.trees import FOLDER, LINK, contents_of
 from agentos.errors import EvidenceUnavailableError
 
+# Path, kind and digest of what is in a tree.
+Content = tuple[bytes, int, bytes]
 # How many names of a tree are listed that were not kept.
 MOST_NAMED = 20
 
@@ -83,35 +85,48 @@ class _One:
         return self._content(expected["path"], expected["sha256"].lower(), seen=isinstance(item.seen, Seen))
 
     def tree(self, item: ToKeep) -> Any:
-        claim, root = item.evidence, item.evidence.expected["path"]
-        tree = self._manifest(claim, item.seen)
-        if tree is None:
+        claim, seen = item.evidence, isinstance(item.seen, Seen)
+        root, digest = claim.expected["path"], claim.expected["digest"].lower()
+        if isinstance(item.seen, Seen) and item.seen.facts.get("digest") == digest:
+            self._keep_manifest(claim, digest, item.seen.facts["manifest"])
+        if self._kept.is_whole(digest):
+            return True
+        contents = self._contents(claim, digest, item.seen)
+        if contents is None:
             return False
+        lacking = set(map(bytes.fromhex, self._kept.lacking({content.hex() for _, _, content in contents})))
         not_kept = []
-        for name, kind, digest, _ in tree.entries:
-            if kind == FOLDER or self._kept.has(digest.hex()):
-                continue
-            path, seen = os.path.join(root, os.fsdecode(name)), isinstance(item.seen, Seen)
-            if not self._content(path, digest.hex(), seen=seen, link=kind == LINK):
+        # Most is kept already, and there may be a lot.
+        for name, kind, content in [each for each in contents if each[2] in lacking]:
+            path = os.path.join(root, os.fsdecode(name))
+            if not self._content(path, content.hex(), seen=seen, link=kind == LINK):
                 not_kept.append(shown(os.fsdecode(name)))
-        return not not_kept or not_kept[:MOST_NAMED]
+        if not_kept:
+            return not_kept[:MOST_NAMED]
+        self._kept.note_whole(digest)
+        return True
 
-    def _manifest(self, claim: Evidence, seen: Observation | None) -> Tree | None:
-        """The tree that is claimed, with its manifest in the vault and no longer beside the claim."""
-        digest, what = claim.expected["digest"].lower(), (self._around.base_path, f"{claim.expected['path']}/")
-        data = seen.facts.get("manifest") if isinstance(seen, Seen) else None
+    def _contents(self, claim: Evidence, digest: str, seen: Observation | None) -> list[Content] | None:
+        """What is in the tree that is claimed."""
+        if isinstance(seen, Seen) and seen.facts.get("digest") == digest:
+            return contents_of(seen.facts["manifest"])
         try:
-            if isinstance(data, bytes):
-                tree: Tree | None = tree_from(data, digest)
-            else:
-                tree = claimed_tree(digest, claim.metadata.get("manifest"), self._around.kept)
+            tree = claimed_tree(digest, claim.metadata.get("manifest"), self._around.kept)
         except UnfitManifestError:
             return None
-        if isinstance(data, bytes):
+        return None if tree is None else [(path, kind, of) for path, kind, of, _ in tree.entries if kind != FOLDER]
+
+    def _keep_manifest(self, claim: Evidence, digest: str, data: bytes) -> None:
+        """Have what the tree holds in the vault, or beside the claim if it is small."""
+        text = packed(data, kept=True)
+        if text is not None:
+            claim.metadata["manifest"] = text
+            return
+        what = (self._around.base_path, f"{claim.expected['path']}/")
+        if not self._kept.has(digest):
             self._kept.bytes(data, like=self._keeper.versions.get(what))
-            self._keeper.versions[what] = digest
-            claim.metadata.pop("manifest", None)
-        return tree
+        self._keeper.versions[what] = digest
+        claim.metadata.pop("manifest", None)
 
     def _content(self, path: str, digest: str, *, seen: bool, link: bool = False) -> bool:
         what = (self._around.base_path, path)

@@ -92,10 +92,11 @@ def _of_claim(item: Evidence, hands: Hands) -> Iterator[Wanted]:
     if item.evidence_type == EvidenceType.FILE_SHA256:
         yield item.expected["sha256"].lower(), None
     elif item.evidence_type == EvidenceType.DIRECTORY_TREE:
-        digest = item.expected["digest"].lower()
-        yield digest, None
+        digest, beside = item.expected["digest"].lower(), item.metadata.get("manifest")
+        if beside is None:
+            yield digest, None
         try:
-            tree = claimed_tree(digest, item.metadata.get("manifest"), hands.content)
+            tree = claimed_tree(digest, beside, hands.content)
         except UnfitManifestError:
             return
         left_out = _not_kept(item.metadata["kept"])

@@ -28,6 +28,8 @@ from agentos.core.checkpoints.trees import (
 # What may lie beside a claim, as text; and what that may become when it is unpacked.
 MOST_TEXT = 256 << 10
 _MOST_PLAIN = 64 << 20
+# The same where contents are kept, and a larger manifest with them: a row takes it better than a file of its own.
+_SMALL_TEXT, _SMALL_PLAIN = 1 << 10, 8 << 10
 _DIGEST = 32
 _UNUSABLE = (b"", b".", b"..")
 
@@ -36,12 +38,16 @@ class UnfitManifestError(ValueError):
     """These bytes are no manifest of any folder, or of another one; says why."""
 
 
-def packed(data: bytes) -> str | None:
-    """The bytes of a tree as text for a claim's metadata; None if that would be too much."""
-    if len(data) > _MOST_PLAIN:
+def packed(data: bytes, *, kept: bool = False) -> str | None:
+    """The bytes of a tree as text for a claim's metadata; None if that would be too much.
+
+    Args:
+        kept: what is too much for that will be kept.
+    """
+    if len(data) > (_SMALL_PLAIN if kept else _MOST_PLAIN):
         return None
     text = base64.b64encode(zstd().compress(data)).decode()
-    return text if len(text) <= MOST_TEXT else None
+    return text if len(text) <= (_SMALL_TEXT if kept else MOST_TEXT) else None
 
 
 def unpacked(text: str) -> bytes:

@@ -196,19 +196,26 @@ class StepBlock:
         self._claims.append(_checked(wanted.file_beginning(path, description)))
 
     def proves_tree(
-        self, path: str | Path, exclude: Sequence[str] = (), *, gitignore: bool = False, description: str = ""
+        self,
+        path: str | Path,
+        exclude: Sequence[str] = (),
+        *,
+        gitignore: bool = False,
+        description: str = "",
+        keep: bool | None = None,
     ) -> None:
-        """Claim everything beneath a folder as it is when the block ends.
+        """Claim everything beneath a folder as it is when the block ends, and keep what its files hold.
 
         Args:
             exclude: lines, as in a `.gitignore`, of what is left out; they are part of the claim.
             gitignore: what the `.gitignore` files in the tree leave out is left out too, and so is `.git`.
+            keep: False to keep nothing, True to keep files whatever their size (default: up to the manager's `keep_limit`).
 
         Raises:
             InvalidInputError: no folder can have this path.
             EvidenceDefinitionError: the lines cannot be read.
         """
-        self._measure(_checked(wanted.directory_tree(path, exclude, gitignore=gitignore, description=description)))
+        self._measure(_kept(wanted.directory_tree(path, exclude, gitignore=gitignore, description=description), keep))
 
     def proves_json(self, path: str | Path, pointer: str, description: str = "") -> None:
         """Claim the value that a JSON file has at the pointer (RFC 6901) when the block ends.

@@ -23,6 +23,7 @@ MAGIC = b"agentos-tree-v1\0"
 COUNTS = struct.Struct(">BIQ")
 RULE = struct.Struct(">I")
 HEAD = struct.Struct(">BIQ")
+_DIGEST = 32
 
 
 class Rules(NamedTuple):
@@ -50,6 +51,24 @@ def serialised(rules: Rules, entries: list[Entry]) -> bytes:
     for path, kind, digest, size in entries:
         parts += (head(kind, len(path), size), path, digest)
     return b"".join(parts)
+
+
+def contents_of(data: bytes) -> list[tuple[bytes, int, bytes]]:
+    """Path, kind and digest of everything in a tree that is no folder, from bytes that were made by `serialised` just now."""
+    _, lines, count = COUNTS.unpack_from(data, len(MAGIC))
+    at = len(MAGIC) + COUNTS.size
+    for _ in range(lines):
+        at += RULE.size + RULE.unpack_from(data, at)[0]
+    head, size_of_head = HEAD.unpack_from, HEAD.size
+    found = []
+    for _ in range(count):
+        kind, length, _ = head(data, at)
+        start = at + size_of_head
+        at = start + length
+        if kind != FOLDER:
+            found.append((data[start:at], kind, data[at : at + _DIGEST]))
+            at += _DIGEST
+    return found
 
 
 def digest_of(data: bytes) -> str:

@@ -40,6 +40,8 @@ class Wanted:
         if not isinstance(seen, Seen):
             # Claiming less instead would let a later look verify what was never measured.
             return None
+        if self.keeps and asked.metadata.get("keep") is not False:
+            seen = Seen({**seen.facts, "keeps": True})
         found = None if fill is None else fill(asked, seen)
         return self.otherwise if found is None else Evidence(asked.evidence_type, asked.description, *found)
 

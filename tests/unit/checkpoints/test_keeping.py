@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack
 from agentos.errors import EvidenceDefinitionError, InvalidInputError, VaultFullError
+from agentos.vault.keeping import Keeping
 
 
 def digest_of(data: bytes) -> str:
@@ -101,6 +103,72 @@ def test_keep_is_true_false_or_nothing(manager: CheckpointManager, keep: object)
     item = Evidence("artifact_absent", "a", {"path": "a"}, {"keep": keep})
     with pytest.raises(EvidenceDefinitionError, match="metadata\\['keep'\\] must be true or false"):
         manager.commit_step(manager.begin_step("t", "tool_executed", {}), EvidencePack([item]))
+
+
+# A tree whose content is kept.
+
+
+def tree_of(manager: CheckpointManager, name: str, **content: str) -> Evidence:
+    """A step that proves and keeps a folder with these files; its claim."""
+    folder = manager.base_path / name
+    folder.mkdir(exist_ok=True)
+    for path, text in content.items():
+        (folder / path).write_text(text)
+    with manager.task("t").step("tool_executed", {}) as step:
+        step.proves_tree(name, keep=True)
+    return claims(manager)[0]
+
+
+def test_a_small_manifest_lies_beside_its_claim_and_a_large_one_in_the_vault(manager: CheckpointManager):
+    """A file for a few bytes would take a block of the disk and a sync of its own."""
+    small, large = tree_of(manager, "small", a="a"), tree_of(manager, "large", **{f"n{n}": f"{n}" for n in range(200)})
+    hands = manager._hands()
+    assert (True, False) == ("manifest" in small.metadata, hands.has(small.expected["digest"]))
+    assert (False, True) == ("manifest" in large.metadata, hands.has(large.expected["digest"]))
+    assert [True, True] == [small.metadata["kept"], large.metadata["kept"]]
+    collected = manager.collect()
+    assert ((), 0, 202) == (collected.missing, collected.contents, collected.kept)
+
+
+def test_a_tree_that_is_known_to_be_kept_is_looked_at_and_not_kept_again(manager: CheckpointManager, monkeypatch):
+    """Its content is measured like that of any other; that the vault has it is known as long as nothing was removed."""
+    many = {f"n{n}": f"{n}" for n in range(50)}
+    tree_of(manager, "out", **many)
+    asked: list[set[str]] = []
+    real = Keeping.lacking
+
+    def lacking(self: Keeping, digests: set[str]) -> set[str]:
+        asked.append(digests)
+        return real(self, digests)
+
+    monkeypatch.setattr(Keeping, "lacking", lacking)
+    assert (True, 0) == (tree_of(manager, "out").metadata["kept"], len(asked))
+    assert (True, 1) == (tree_of(manager, "out", n0="changed").metadata["kept"], len(asked))
+    manager.collect()
+    assert (True, 2) == (tree_of(manager, "out").metadata["kept"], len(asked))
+
+
+def test_a_vault_that_was_taken_away_under_a_running_agent_is_filled_again(manager: CheckpointManager, db: Path):
+    """What was known of the other one is not believed of this one."""
+    tree_of(manager, "out", a="a")
+    shutil.rmtree(db.parent / "vault")
+    assert tree_of(manager, "out").metadata["kept"] is True
+    assert b"a" == kept(manager, b"a")
+
+
+def test_a_tree_may_ask_for_everything_or_nothing(db: Path, work: Path):
+    (work / "out").mkdir()
+    (work / "out/a").write_bytes(b"x" * 11)
+    with CheckpointManager(db, keep_limit=10) as manager:
+        for keep, found in ((True, True), (False, None), (None, ["a"])):
+            with manager.task("t").step("tool_executed", {}) as step:
+                step.proves_tree("out", keep=keep)
+            assert found == claims(manager)[0].metadata.get("kept")
+            manager.prune("t", keep_verified=1)
+            manager.collect()
+            assert (b"x" * 11 if keep else None) == kept(manager, b"x" * 11)
+        with pytest.raises(InvalidInputError, match="keep must be true, false or None"):
+            manager.task("t").step("tool_executed", {}).proves_tree("out", keep="yes")  # type: ignore[arg-type]
 
 
 # What a step is about to change.

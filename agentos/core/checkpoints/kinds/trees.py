@@ -202,7 +202,7 @@ def _fill(evidence: Evidence, seen: Seen) -> Filled | None:
     if "digest" not in facts:
         return None
     counts = {name: facts[name] for name in ("digest", "files", "bytes")}
-    manifest = packed(facts["manifest"])
+    manifest = packed(facts["manifest"], kept=facts.get("keeps", False))
     metadata = {name: value for name, value in evidence.metadata.items() if name != "manifest"}
     if manifest is not None:
         metadata["manifest"] = manifest
