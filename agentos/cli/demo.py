@@ -12,16 +12,34 @@ from pathlib import Path
 import click
 
 from agentos.cli.demo_agent import ITEMS, LETTER, MOMENTS, NOTES, REPORT, TASK
+from agentos.cli.door import Door
 from agentos.cli.marks import bold, dim, fancy, mark_of
+from agentos.cli.verb import verb
 from agentos.core.checkpoints import CheckpointManager
+
+SHAPE = {"story": "what it says without `--json`, line by line"}
 
 _HALF_WRITTEN = "draft"
 _STRANGERS = "Bring milk. And a stranger was here.\n"
 
 
-@click.command("demo")
-def command() -> None:
-    """Watch an agent die twice, be meddled with, and resume from what can be proven. Takes seconds, leaves nothing behind."""
+@verb("demo", SHAPE)
+def command(door: Door) -> None:
+    """Watch an agent die twice, be meddled with, and resume from what can be proven.
+
+    Takes seconds and leaves nothing behind; no registry of yours is looked at.
+    """
+    if door.as_json:
+        # Its agents speak for themselves: so all of it is listened to.
+        told = subprocess.run([sys.executable, "-m", "agentos", "demo"], stdout=subprocess.PIPE, text=True, check=False)
+        if told.returncode:
+            raise click.ClickException("the demonstration went wrong; this is a bug in agentos")
+        door.answer({"story": told.stdout.splitlines()}, [])
+        return
+    _tell()
+
+
+def _tell() -> None:
     with tempfile.TemporaryDirectory(prefix="agentos-demo-") as scratch:
         folder = Path(scratch)
         (folder / "work").mkdir()

@@ -40,6 +40,7 @@ VERBS = {
     "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
     "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
+    "completion": Place("completion:command", "Print what a shell must read to complete verbs, options and ids."),
 }
 
 

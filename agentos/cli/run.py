@@ -16,6 +16,8 @@ from agentos.cli.exits import Exit
 from agentos.cli.verb import verb
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from agentos.cli.run_step import Step
     from agentos.core.checkpoints import Recovery, Task
     from agentos.core.checkpoints.running import CommandRun
@@ -40,9 +42,15 @@ SHAPE = {
 }
 
 
+def _files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell that completes pays for it
+
+    return [CompletionItem(incomplete, type="file")]
+
+
 @verb("run", SHAPE)
 @click.argument("task_id", metavar="TASK")
-@click.argument("words", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("words", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=_files)
 @click.option("--step", "name", default=None, metavar="NAME", help="What the step is known by, instead of its words.")
 @click.option("--any-words", is_flag=True, help="With --step: it is the same step whatever its words were.")
 @click.option("--workspace", default=None, metavar="PATH", help="Prove and keep all of this folder.")

@@ -18,6 +18,9 @@ from agentos.cli.door import Door
 from agentos.cli.exits import Exit
 from agentos.errors import AgentosError
 
+# Set by the shell's part of the completion: see completion.py.
+_COMPLETING = "_AGENTOS_COMPLETE"
+
 # How it ends: in a code of ours, or in that of a command that it ran.
 Function = Callable[..., int | None]
 
@@ -46,6 +49,7 @@ def verb(name: str, shape: Mapping[str, str]) -> Callable[[Function], Verb]:
         callback.__click_params__ = [*params[len(own) :], *own]  # type: ignore[attr-defined]
         made = click.command(name, cls=Verb)(callback)
         made.shape = shape
+        _complete(made)
         return made
 
     return decorate
@@ -56,6 +60,21 @@ _COMMON = (
     click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
     click.option("--debug", is_flag=True, help="Show where in agentos an error came from."),
 )
+# Their names, for whoever lists what a verb has of its own.
+COMMON_OPTIONS = ("db", "as_json", "debug")
+
+
+def _complete(made: Verb) -> None:
+    """Let a shell complete the ids that the verb takes."""
+    if _COMPLETING not in os.environ:
+        return
+    from agentos.cli.completing import KINDS, ids_of  # noqa: PLC0415 - only a shell that completes pays for it
+
+    for param in made.params:
+        kind = KINDS.get((param.metavar or "").strip("[]."))
+        if kind is not None:
+            # click takes it where a parameter is made, and these are made in the files of their verbs.
+            param._custom_shell_complete = ids_of(kind)  # noqa: SLF001
 
 
 def ended(work: Callable[[], int | None], door: Door, *, debug: bool) -> int:

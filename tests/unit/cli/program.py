@@ -15,7 +15,10 @@ def agentos(*arguments: object, cwd: Path | None = None, **extra: str) -> subpro
     """Run the command without a terminal; a traceback fails the test, whichever it is."""
     line = [*COMMAND, *map(str, arguments)]
     clean = {name: value for name, value in environment(**extra).items() if name not in ("FORCE_COLOR", "NO_COLOR")}
-    ended = subprocess.run(line, env=clean | extra, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    nobody = subprocess.DEVNULL
+    ended = subprocess.run(
+        line, env=clean | extra, cwd=cwd, stdin=nobody, capture_output=True, text=True, check=False, timeout=60
+    )
     assert "Traceback" not in ended.stderr + ended.stdout, ended.stderr
     return ended
 
