@@ -21,6 +21,7 @@ READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_HERE = READ | os.O_NOFOLLOW
 _PATH_ONLY = getattr(os, "O_PATH", 0)
 _MOST = 1 << 20
+_END = 2**63 - 1
 
 # Descriptors of our own reading hold no locks, so two threads may read one file; parked ones are among them.
 _ours: set[int] = set()
@@ -30,6 +31,17 @@ _parked: deque[int] = deque()
 def held(status: os.stat_result) -> list[int]:
     """The descriptors through which this process has that file open already, our own reading aside."""
     return [descriptor for descriptor in _open_here() if descriptor not in _ours and is_on(descriptor, status)]
+
+
+def locked_here(status: os.stat_result) -> list[tuple[int, int]]:
+    """The first and the last byte of each lock that this process holds on that file, as far as this system tells."""
+    try:
+        with open("/proc/locks", encoding="ascii") as table:
+            mine = [line.split()[-4:] for line in table if f":{status.st_ino} " in line and " POSIX " in line]
+    except OSError:
+        return []
+    # The device is not compared: on some file systems it is written another way here.
+    return [(int(first), _END if last == "EOF" else int(last)) for pid, _, first, last in mine if int(pid) == os.getpid()]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
-from agentos._descriptors import held, is_on, reading
+from agentos._descriptors import held, is_on, locked_here, reading
 from agentos._text import shown
 from agentos.probes.cannot_see import CannotSee, Deadline, Moved, timed_out, unreadable
 from agentos.probes.fork_gate import GATE
@@ -35,6 +35,8 @@ _HEADER = 100
 _READ_VERSION = 19
 _WAL = 2
 _STEPS_BETWEEN_LOOKS = 4000
+# Where SQLite locks a database; what this process holds there SQLite knows of, and keeps.
+_OF_SQLITE = range(0x40000000, 0x40000200)
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 _SETUP = ("query_only=on", "trusted_schema=off", "cell_size_check=on", "mmap_size=0")
@@ -85,6 +87,7 @@ def connected(place: Place, status: os.stat_result, deadline: Deadline) -> Itera
 @contextmanager
 def _address(place: Place, status: os.stat_result, deadline: Deadline) -> Iterator[tuple[str, bool]]:
     """What to open, and whether it is a private copy. Afterwards the path must still name the same file."""
+    _refuse_locked_here(place, status)
     path = place.without_links()
     logged = os.path.lexists(f"{path}-wal")
     private = logged and (status.st_size == 0 or not os.path.lexists(f"{path}-shm"))
@@ -97,6 +100,17 @@ def _address(place: Place, status: os.stat_result, deadline: Deadline) -> Iterat
     else:
         yield _uri(path, "mode=ro"), private
     _refuse_replaced(place, status)
+
+
+def _refuse_locked_here(place: Place, status: os.stat_result) -> None:
+    """A lock that is not SQLite's would be gone when SQLite closes the file."""
+    if held(status) and any(first not in _OF_SQLITE or last not in _OF_SQLITE for first, last in locked_here(status)):
+        # Whoever waits here may be the one who has it, so this is not waited for.
+        raise CannotSee(
+            "DATABASE_BUSY",
+            f"{shown(place.path)}: this process holds a lock of its own on it, which reading would drop",
+            "give the lock back before it is verified",
+        )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 
 from agentos import _descriptors as descriptors
 from agentos.core.checkpoints.observing import Seen, Unseen
-from agentos.probes import content, elsewhere, file_sha256, hashing
+from agentos.probes import content, elsewhere, file_sha256, hashing, readonly_sqlite
 from tests.unit.probes.databases import Look
 
 OVERLOOK = "import agentos._descriptors as d, agentos.probes.content as f; d.held = f.held = lambda status: []"
@@ -39,6 +39,16 @@ try:
     print("taken")
 except sqlite3.OperationalError as error:
     print(error)
+"""
+
+
+LOCK_FILE = """
+import fcntl, sys
+try:
+    fcntl.lockf(open(sys.argv[1], "r+b"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("taken")
+except OSError:
+    print("locked")
 """
 
 
@@ -135,11 +145,7 @@ def test_a_lock_of_another_kind_is_kept_too(look: Look, base: Path):
         file.flush()
         fcntl.lockf(file, fcntl.LOCK_EX)
         seen = look("file_sha256", path="x")
-        taken = other_process(
-            "import fcntl, sys\ntry:\n  fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB); print('taken')\n"
-            "except OSError: print('locked')",
-            base / "x",
-        )
+        taken = other_process(LOCK_FILE, base / "x")
     assert isinstance(seen, Seen)
     assert seen.facts["size"] == 6
     assert taken == "locked"
@@ -152,6 +158,22 @@ def test_a_database_read_for_a_row_keeps_its_lock(look: Look, database: Path):
         seen = look("db_row", table="t", where={"id": 1}, metadata={"db_path": "db"})
         assert other_process(TAKE_LOCK, database) == "database is locked"
     assert isinstance(seen, Seen)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_database_that_this_process_locked_by_itself_is_not_read(look: Look, base: Path, wal: Path, monkeypatch, answered):
+    """A lock that SQLite knows nothing of would be gone when it closes the file; without the answer it is."""
+    if not answered:
+        monkeypatch.setattr(readonly_sqlite, "_refuse_locked_here", lambda *_: None)
+    with open(wal, "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 10, 0)
+        seen = look("db_row", table="t", where={"id": 1}, metadata={"db_path": "db"})
+        taken = other_process(LOCK_FILE, wal)
+    if answered:
+        assert isinstance(seen, Unseen)
+        assert ("DATABASE_BUSY", "locked") == (seen.code, taken)
+    else:
+        assert taken == "taken"
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "quote'\"$(x)", "-I", "ünï\u202e", "new\nline"])
