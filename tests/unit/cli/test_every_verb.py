@@ -18,15 +18,26 @@ import pytest
 from agentos.cli.main import VERBS, agentos_command
 from agentos.cli.verb import Verb
 from agentos.core.checkpoints import CheckpointManager
-from tests.support import content, environment
+from tests.support import content, dump, environment
 
 # Something that each verb can do. What is in braces is in the registry; each verb has a folder of its own.
 SAMPLES = {
     "demo": "demo",
     "verify": "verify {checkpoint}",
+    "recover": "recover {report}",
+    "resume": "resume {report}",
+    "restore": "restore {lost} --yes",
+    "undo": "undo {restore} --yes",
+    "rollback": "rollback {checkpoint}",
     "run": "run book -- true",
     "finish": "finish {report}",
-    "prune": "prune --yes",
+    "steps": "steps {broken}",
+    "resolve": "resolve {step} landed --reason seen",
+    "accept": "accept {moved} --reason archived",
+    "restart": "restart {report} --reason again --yes",
+    "reopen": "reopen {over} --reason more",
+    "free": "free {report} --reason gone",
+    "prune": "prune {report} --keep-verified 1 --yes",
     "vault": "vault",
     "doctor": "doctor",
     "migrate": "migrate",
@@ -71,7 +82,7 @@ def shape_of(name: str) -> set[str]:
     return set(command.shape)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
     """A folder with a registry that has something of everything in it, and the ids of that."""
     place = tmp_path_factory.mktemp("template")
@@ -82,15 +93,31 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
         with manager.task("kept").step("tool_executed", {}) as step:
             (place / "kept.txt").write_text("one")
             step.proves_file("kept.txt")
+        with manager.task("lost").step("tool_executed", {}) as lost:
+            (place / "lost.txt").write_text("one")
+            lost.proves_file("lost.txt")
         (place / "kept.txt").write_text("two")
+        (place / "moved.txt").write_text("one")
         with manager.task("kept") as kept:
             kept.resume({}, repair=True)
             assert kept.recovery is not None
             restored = kept.recovery.restored[0].restore_id
+        manager.commit_step(manager.begin_step("moved", "tool_executed", {}), content("moved.txt", "one"))
+        manager.commit_step(manager.begin_step("over", "tool_executed", {}), content("out.txt", "one"))
+        manager.finish_task("over")
         interrupted = manager.begin_step("broken", "tool_executed", {}, rerunnable=False)
         manager.note_error(interrupted, ValueError("it died"))
-    ids = {"checkpoint": second.checkpoint_id, "earlier": first.checkpoint_id, "restore": restored, "step": interrupted}
-    return place, ids | {task: task for task in ("report", "kept", "broken")}
+    for name in ("moved.txt", "lost.txt"):
+        (place / name).unlink()
+    assert lost.checkpoint is not None
+    ids = {
+        "checkpoint": second.checkpoint_id,
+        "earlier": first.checkpoint_id,
+        "restore": restored,
+        "step": interrupted,
+        "lost": lost.checkpoint.checkpoint_id,
+    }
+    return place, ids | {task: task for task in ("report", "kept", "broken", "moved", "over")}
 
 
 def prepared(tmp_path: Path, names: Names, *, empty: bool, leave: set[str]) -> list[tuple[str, list[str]]]:
@@ -156,6 +183,17 @@ def test_no_question_makes_a_registry(tmp_path: Path, names: Names):
     for name, each in said.items():
         assert "no registry here" in each.err, name
         assert [] == os.listdir(tmp_path / name), name
+
+
+def test_what_destroys_asks_nobody_who_is_not_there(tmp_path: Path, names: Names):
+    """Without a terminal and without --yes: exit code 2, which says so, and nothing was changed."""
+    destroys = {name for name, line in SAMPLES.items() if " --yes" in line}
+    work = prepared(tmp_path, names, empty=False, leave=set(SAMPLES) - destroys)
+    before = {name: dump(tmp_path / name / "registry.sqlite") for name in destroys}
+    said = run_all(tmp_path, [(place, [word for word in argv if word != "--yes"]) for place, argv in work])
+    assert dict.fromkeys(destroys, 2) == {name: each.code for name, each in said.items()}
+    assert destroys == {name for name, each in said.items() if "give --yes" in each.err}
+    assert before == {name: dump(tmp_path / name / "registry.sqlite") for name in destroys}
 
 
 def test_nothing_is_coloured_without_a_terminal(tmp_path: Path, names: Names):
