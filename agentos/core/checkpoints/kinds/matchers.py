@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds.kind import Schema, refuse, told
+from agentos._text import MASKED, listed, shown
+from agentos.core.checkpoints.kinds.kind import Schema, is_sensitive, refuse, told
 from agentos.core.checkpoints.models import Evidence
 
 _SCALARS = (str, int, float, bool, type(None))
@@ -69,7 +69,9 @@ def check_matcher(evidence: Evidence, where: str, matcher: Any) -> None:
         refuse(evidence, f"{where} must be a value or operators, found {told(evidence, matcher)}", _HINT)
     unknown = [name for name in matcher if name not in OPERATORS]
     if unknown:
-        refuse(evidence, f"{where}: unknown operator {listed(unknown)}", _HINT)
+        # Of an object that was to be equal to, these are its keys.
+        named = MASKED if is_sensitive(evidence) else listed(unknown)
+        refuse(evidence, f"{where}: unknown operator {named}", _HINT)
     for name, operand in matcher.items():
         problem = _problem(name, operand)
         if problem:
@@ -83,7 +85,8 @@ def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
         refuse(evidence, f"{where} is empty and would match any number", 'such as 3 or {"ge": 1}')
     for name, operand in operands:
         if name not in _COUNTED:
-            refuse(evidence, f"{where}: unknown operator {shown(name, 40)}", f"one of: {listed([*_COUNTED])}")
+            named = MASKED if is_sensitive(evidence) else shown(name, 40)
+            refuse(evidence, f"{where}: unknown operator {named}", f"one of: {listed([*_COUNTED])}")
         if type(operand) is not int or operand < 0:
             refuse(evidence, f"{where} must be a number of things, found {told(evidence, operand)}", 'such as 3 or {"ge": 1}')
     if all(_claims_nothing(name, operand) for name, operand in operands):
