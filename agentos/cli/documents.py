@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agentos._text import MASKED
+from agentos._text import MASKED, without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 def checkpoint_document(checkpoint: Checkpoint) -> dict[str, Any]:
     """The checkpoint's dictionary with the values of sensitive evidence masked."""
     return _masked(checkpoint.to_dict())
+
+
+def pack_document(pack: dict[str, Any]) -> dict[str, Any]:
+    """A pack's dictionary with the values of sensitive evidence masked, and the passwords in addresses."""
+    for item in pack["evidence_list"]:
+        if item["metadata"].get("sensitive") is True:
+            item["expected"] = MASKED
+            item["metadata"] = {"sensitive": True}
+    return {**pack, "evidence_list": safe(pack["evidence_list"])}
+
+
+def safe(value: Any) -> Any:
+    """Any JSON, with the passwords in addresses masked."""
+    if isinstance(value, str):
+        return without_credentials(value)
+    if isinstance(value, dict):
+        return {without_credentials(key): safe(each) for key, each in value.items()}
+    return [safe(each) for each in value] if isinstance(value, list) else value
 
 
 def recovery_document(recovery: Recovery, say: Callable[[str], str]) -> dict[str, Any]:
@@ -37,8 +55,5 @@ def _recovery(data: dict[str, Any], say: Callable[[str], str]) -> dict[str, Any]
 
 
 def _masked(data: dict[str, Any]) -> dict[str, Any]:
-    for item in data["evidence_pack"]["evidence_list"]:
-        if item["metadata"].get("sensitive") is True:
-            item["expected"] = MASKED
-            item["metadata"] = {"sensitive": True}
+    data["evidence_pack"] = pack_document(data["evidence_pack"])
     return data

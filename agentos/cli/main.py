@@ -22,6 +22,10 @@ class Place(NamedTuple):
 
 VERBS = {
     "demo": Place("demo:command", "Watch an agent die, be tampered with, and resume from what can be proven."),
+    "tasks": Place("tasks:command", "Every task: last verified checkpoint, what was interrupted, who has it."),
+    "log": Place("log:command", "What happened to a task, newest first."),
+    "show": Place("show:command", "A checkpoint: its state, its evidence, and the looks at it over time."),
+    "diff": Place("diff:command", "What changed between two checkpoints, in the state and in the files."),
     "verify": Place("verify:command", "Look at the world now: does it still match what was committed?"),
     "recover": Place("recover:command", "From where may a task go on, why not from later, and what can be done. Only looks."),
     "resume": Place("resume:command", "Go on from what is measured to hold: --repair puts back what differs."),
@@ -38,6 +42,7 @@ VERBS = {
     "free": Place("free:command", "Take a task from a holder that is gone and cannot be seen from here."),
     "prune": Place("prune:command", "Let old checkpoints go and give their space back; --dry-run only says what."),
     "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
+    "stats": Place("stats:command", "Evidence over time: what failed, could not be checked, was flaky."),
     "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
     "completion": Place("completion:command", "Print what a shell must read to complete verbs, options and ids."),

@@ -16,6 +16,13 @@ _MARKS = {
     "superseded": ("~", "superseded", "90"),
     "event": ("•", "--", "36"),
     "killed": ("☠", "KILLED", "31"),
+    "damaged": ("✗", "DAMAGED", "31"),
+    "deleted": ("~", "deleted", "90"),
+    "abandoned": ("~", "abandoned", "90"),
+    "running": ("…", "running", "36"),
+    "added": ("+", "+", "32"),
+    "removed": ("-", "-", "31"),
+    "changed": ("~", "~", "33"),
 }
 
 
@@ -37,6 +44,12 @@ def mark_of(name: str) -> str:
     """The mark of this name."""
     symbol, word, colour = _MARKS[name]
     return f"\x1b[{colour}m{symbol}\x1b[0m" if fancy() else f"{word:<10}"
+
+
+def sign_of(name: str) -> str:
+    """The mark of this name where no column of words is wanted."""
+    symbol, word, colour = _MARKS[name]
+    return f"\x1b[{colour}m{symbol}\x1b[0m" if fancy() else word
 
 
 def bold(text: str) -> str:

@@ -32,6 +32,13 @@ def command_line(command: Command, db: str | None = None, base: str | None = Non
     return " ".join(map(quoted, ["agentos", command.verb, *rest]))
 
 
+def typed(db: str | None, verb: str, *names: str, options: tuple[str, ...] = ()) -> str:
+    """The command with this verb about these names, as it is typed."""
+    from agentos._ways import Command  # noqa: PLC0415 - as above
+
+    return command_line(Command(verb, names, options), db)
+
+
 def quoted(word: str) -> str:
     """The word as a shell reads it back, whatever is in it; nothing that drives a terminal."""
     if word.isprintable():

@@ -15,9 +15,7 @@ A copy is of one moment: both files must have held still while they were read.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -117,7 +115,7 @@ class ReadOnlyDatabase(Database):
         super()._disconnect()
         self._rested = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
             self._folder = None
 
     def _copied(self) -> str:
@@ -125,7 +123,7 @@ class ReadOnlyDatabase(Database):
         until = time.monotonic() + self._lock_timeout
         while True:
             before = _state(self.path)
-            self._folder = tempfile.mkdtemp(prefix="agentos-")
+            self._folder = _made()
             copy = os.path.join(self._folder, "copy.sqlite")
             try:
                 for ending in ("", "-wal"):
@@ -138,7 +136,7 @@ class ReadOnlyDatabase(Database):
             if before == _state(self.path):
                 self._rested = before
                 return copy
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
             if time.monotonic() > until:
                 raise _restless(self.path)
             time.sleep(_PAUSE)
@@ -156,6 +154,18 @@ def _connect(path: str, options: str, timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _made() -> str:
+    import tempfile  # noqa: PLC0415 - a copy is rare, and this loads four kinds of compression
+
+    return tempfile.mkdtemp(prefix="agentos-")
+
+
+def _remove(folder: str) -> None:
+    import shutil  # noqa: PLC0415 - as above
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(source: str, target: str) -> None:

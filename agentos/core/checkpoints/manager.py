@@ -38,6 +38,7 @@ from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
 from agentos.core.checkpoints.naming import NamingCalls
 from agentos.core.checkpoints.observing import Observation, Surroundings
 from agentos.core.checkpoints.ports import Ending, Intent, Look, StoredStep
+from agentos.core.checkpoints.reading import ReadingCalls
 from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.snapshots import as_object
@@ -63,7 +64,7 @@ _LARGE_SNAPSHOT = 1_000_000
 KEEP_LIMIT = 16 << 20
 
 
-class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCalls):
+class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCalls, ReadingCalls):
     """Drives steps and checkpoints against one registry. Safe to share between threads and across fork.
 
     Args:

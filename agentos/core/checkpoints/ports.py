@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints.stored import (
         Decision,
         Needing,
+        Place,
         StoredCall,
+        StoredLog,
+        StoredLook,
+        StoredOverview,
         StoredRestore,
+        StoredReview,
         StoredTask,
         StoredWorkspace,
     )
@@ -295,6 +300,33 @@ class Registry(Protocol):
 
     def needed_by(self, key: int) -> Needing | None:
         """The same of the step with this key, as it is now; None if it needs nothing any more."""
+
+    # Reading for people. Each of these costs what it returns, however long the timeline is.
+
+    def overviews(self, after: str, limit: int, *, unfinished: bool) -> list[StoredOverview]:
+        """The tasks with an id above this one, in order. One that is damaged is among them, and says so.
+
+        Args:
+            unfinished: only tasks that take further steps; finished ones are read past.
+        """
+
+    def overview(self, task_id: str) -> StoredOverview | None:
+        """The same of one task; None if there is none."""
+
+    def log(self, task_id: str, below: Place, limit: int, looks: int) -> StoredLog | None:
+        """What lies below a place of the task's log, so many of each kind, and of each checkpoint so many looks.
+
+        None if there is no such task. Snapshots are not read; a checkpoint that is damaged is among them, without its step.
+        """
+
+    def looks(self, step_id: str, below: int, limit: int) -> list[StoredLook]:
+        """The looks at the checkpoint of this step with a number below this one, newest first."""
+
+    def reviews(self, after: int, limit: int) -> list[StoredReview]:
+        """The steps with a key above this one, of every task and whatever became of them, in ascending order."""
+
+    def size(self) -> int:
+        """Bytes that the registry takes on the disk."""
 
     # Names.
 

@@ -350,7 +350,8 @@ class Survey:
 
     def _world_of(self, candidate: StoredStep) -> World:
         number = candidate.sequence or 0
-        if candidate.proven:
+        # What was rolled back past is in no later world, and has claims of its own all the same.
+        if candidate.proven and candidate.superseded_by is None:
             return self.worlds.at(number)
         own = entries_of(records.decode_pack(candidate.pack or b""), number, candidate.base_path)
         return self.worlds.at(number, own)

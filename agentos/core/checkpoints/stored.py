@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.ports import StoredStep
+
+# Above every number and every key that is ever given.
+ABOVE_ALL = (1 << 63) - 1
 
 
 @dataclass(eq=False, repr=False, match_args=False)
@@ -85,3 +92,69 @@ class Needing:
     task_id: str
     pack: bytes | None
     touched: bytes | None
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredLook:
+    """One look at a checkpoint. Of the one at its commit only the results are kept: `at` and `outcome` are in them."""
+
+    number: int
+    at: str | None
+    by: str | None
+    outcome: str | None
+    counted: bool
+    results: bytes
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredOverview:
+    """A task at a glance. `damage` says why the rest is not known, where it is not what was written.
+
+    `verified` is the newest checkpoint whose last known verification passed; `opened` are the newest of its `open_steps`.
+    """
+
+    task_id: str
+    task: StoredTask | None = None
+    verified: StoredStep | None = None
+    open_steps: int = 0
+    opened: tuple[StoredStep, ...] = ()
+    damage: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a task's log, by the keys of what it is made of: everything older lies below it."""
+
+    number: int = ABOVE_ALL
+    key: int = ABOVE_ALL
+    decision: int = ABOVE_ALL
+    restore: tuple[str, str] = ("~", "~")
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredCheckpoint:
+    """A checkpoint in a log with its newest looks; without a step if its row is not what was written."""
+
+    number: int
+    step: StoredStep | None
+    looks: tuple[StoredLook, ...] = ()
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredLog:
+    """What lies below a place of a task's log, of each kind the newest first, with the key that each is found by."""
+
+    checkpoints: list[StoredCheckpoint]
+    steps: list[tuple[int, StoredStep | None]]
+    decisions: list[tuple[int, Decision]]
+    restores: list[StoredRestore]
+
+
+@dataclass(eq=False, repr=False, match_args=False)
+class StoredReview:
+    """A step with all its looks. Its snapshots are counted, not read."""
+
+    key: int
+    step: StoredStep
+    looks: tuple[StoredLook, ...]
+    snapshot_bytes: int

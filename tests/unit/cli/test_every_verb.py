@@ -23,6 +23,11 @@ from tests.support import content, dump, environment
 # Something that each verb can do. What is in braces is in the registry; each verb has a folder of its own.
 SAMPLES = {
     "demo": "demo",
+    "tasks": "tasks",
+    "log": "log report",
+    "show": "show {checkpoint}",
+    "diff": "diff {checkpoint} --files",
+    "stats": "stats",
     "verify": "verify {checkpoint}",
     "recover": "recover {report}",
     "resume": "resume {report}",

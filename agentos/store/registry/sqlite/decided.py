@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agentos._text import shown
 from agentos.core.checkpoints.sealing import seal
 from agentos.core.checkpoints.stored import Decision
@@ -21,7 +23,14 @@ def append(tables: Tables, task_id: str, decision: Decision) -> None:
 def of_task(tables: Tables, task_id: str) -> list[Decision]:
     """All of them, oldest first."""
     rows = tables.execute(SQL["decisions"], (task_id,)).fetchall()
-    for number, row in enumerate(rows, 1):
-        if row[1] != number or row[-1] != seal(KIND, row[:-1]):
-            raise damaged(f"task {shown(task_id, 80)}, what was decided about it")
-    return [Decision(by, what, about, reason, at) for _, _, at, by, what, about, reason, _ in rows]
+    if [row[1] for row in rows] != [*range(1, len(rows) + 1)]:
+        raise damaged(f"task {shown(task_id, 80)}, what was decided about it")
+    return [checked(row) for row in rows]
+
+
+def checked(row: tuple[Any, ...]) -> Decision:
+    """One row, whose seal must fit."""
+    task_id, _, at, by, what, about, reason, stored = row
+    if stored != seal(KIND, row[:-1]):
+        raise damaged(f"task {shown(task_id, 80)}, what was decided about it")
+    return Decision(by, what, about, reason, at)

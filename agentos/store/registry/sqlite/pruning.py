@@ -12,11 +12,8 @@ from datetime import UTC, datetime
 from agentos.core.checkpoints.nesting import Entry, overlaying
 from agentos.core.checkpoints.world import Worlds
 from agentos.store.registry.sqlite import claimed, restores, timeline
-from agentos.store.registry.sqlite.rows import StepRow, TaskRow
+from agentos.store.registry.sqlite.rows import KEPT_LOOKS, StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import SQL, Tables
-
-# Of each checkpoint so many of its newest verifications stay.
-_KEPT_LOOKS = 10
 
 
 def tasks(tables: Tables) -> list[str]:
@@ -129,5 +126,5 @@ def _drop_snapshots(tables: Tables, row: StepRow) -> None:
 
 def _forget_looks(tables: Tables, row: StepRow, before: str | None) -> int:
     """Old looks at a checkpoint that stays; never the one that is shown."""
-    last = row.verifications - _KEPT_LOOKS
+    last = row.verifications - KEPT_LOOKS
     return tables.execute(SQL["delete_old_verifications"], (row.step_id, last, row.shown, before, before)).rowcount

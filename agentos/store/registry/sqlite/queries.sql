@@ -240,3 +240,41 @@ having lifetime in ('lasting', 'task');
 -- Everything that kept content may be needed for: packs of what is on a timeline, deleted checkpoints included, and open steps.
 -- name: needing
 select step_key from steps where superseded_by is null and state != 'abandoned' and step_key > ? order by step_key;
+
+-- Pages for people. Each is a range of the key or of the index that it is found by, from where the last page ended.
+-- name: tasks_after
+select task_id, status, sequence, head, verified_head, verified_by_type, open_steps, counted_to,
+       origin, pruned, claims_sum, claim_holder, claim_token, claim_boot, claim_expires, claim_since, created_at, seal
+from tasks where task_id > ? order by task_id limit ?;
+
+-- Reads past what is finished: an index would be one more page in every commit.
+-- name: unfinished_after
+select task_id, status, sequence, head, verified_head, verified_by_type, open_steps, counted_to,
+       origin, pruned, claims_sum, claim_holder, claim_token, claim_boot, claim_expires, claim_since, created_at, seal
+from tasks where task_id > ? and status = 'active' order by task_id limit ?;
+
+-- name: count_open_to
+select count(*), coalesce(sum(step_key <= ?), 0) from steps where task_id = ? and place = 4611686018427387904;
+
+-- name: timeline_page
+select step_key, place from steps where task_id = ? and place <= ? and place > 0 order by place desc limit ?;
+
+-- name: newest_at
+select step_key from steps where task_id = ? and place = ? and step_key < ? order by step_key desc limit ?;
+
+-- name: looks_below
+select step_id, number, at, by, outcome, counted, results, seal from verifications
+where step_id = ? and number < ? order by number desc limit ?;
+
+-- name: decisions_below
+select task_id, number, at, by, what, about, reason, seal from decisions where task_id = ? and number < ? order by number desc limit ?;
+
+-- name: restores_below
+select restore_id, task_id, checkpoint_id, base_path, staging, operations, state, undoes, begun_at, ended_at, seal
+from restores where task_id = ? and (begun_at, restore_id) < (?, ?) order by begun_at desc, restore_id desc limit ?;
+
+-- name: steps_after
+select step_key from steps where step_key > ? order by step_key limit ?;
+
+-- name: snapshot_size
+select coalesce(sum(length(bytes)), 0) from snapshots where snapshot_id in (?, ?);

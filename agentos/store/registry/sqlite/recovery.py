@@ -8,7 +8,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
+from agentos._fork import importing
 from agentos._log import warn
 from agentos._text import shown
 from agentos.core.checkpoints.lease import Lease
@@ -19,7 +21,7 @@ from agentos.core.checkpoints.stored import Decision, StoredCall, StoredTask
 from agentos.errors import CheckpointNotFoundError, StepNotFoundError, StoreBusyError
 from agentos.store.database import Database
 from agentos.store.durability import Durability
-from agentos.store.registry.sqlite import claimed, decided, holding, keys, pruning, timeline
+from agentos.store.registry.sqlite import claimed, decided, holding, keys, timeline
 from agentos.store.registry.sqlite.rows import StepRow, TaskRow
 from agentos.store.registry.sqlite.tables import Tables
 
@@ -183,7 +185,7 @@ class RecoveryMethods:
 
     def prune(self, task_id: str | None, keep_verified: int, before: str | None, *, dry_run: bool) -> dict[str, int]:
         size = self._database.size()
-        chosen = [task_id] if task_id is not None else self._database.read(lambda c: pruning.tasks(Tables(c)))
+        chosen = [task_id] if task_id is not None else self._database.read(lambda c: _pruning().tasks(Tables(c)))
         total = {"tasks": 0, "checkpoints": 0, "emptied": 0, "abandoned": 0, "verifications": 0}
         for each in chosen:
             counts = self._pruned(each, keep_verified, before, dry_run=dry_run)
@@ -204,7 +206,7 @@ class RecoveryMethods:
             task = tables.task(task_id)
             if task is None:
                 raise CheckpointNotFoundError(f"task {shown(task_id, 80)}: nothing was ever begun")
-            counts = pruning.prune_task(tables, task, keep_verified, before)
+            counts: dict[str, int] = _pruning().prune_task(tables, task, keep_verified, before)
             if dry_run:
                 raise _OnlyAskedError(counts)
             return counts
@@ -213,6 +215,13 @@ class RecoveryMethods:
             return self._database.write(work, synced=self._durability.syncs_commit)
         except _OnlyAskedError as answer:
             return answer.counts
+
+
+def _pruning() -> Any:
+    with importing:
+        from agentos.store.registry.sqlite import pruning  # noqa: PLC0415 - few processes prune, and it folds worlds
+
+    return pruning
 
 
 class _OnlyAskedError(Exception):

@@ -28,12 +28,13 @@ from agentos.store.registry.sqlite.handed import HandedMethods
 from agentos.store.registry.sqlite.named import NamedMethods
 from agentos.store.registry.sqlite.recovery import RecoveryMethods, enter, existing
 from agentos.store.registry.sqlite.remembered import OutdatedError, Remembered
+from agentos.store.registry.sqlite.reviewed import ReviewedMethods
 from agentos.store.registry.sqlite.rows import StepRow, damaged
 from agentos.store.registry.sqlite.tables import SQL, Tables
 from agentos.store.schema import REGISTRY, load, migrate, refuse_newer, refuse_unreadable
 
 
-class SQLiteRegistry(RecoveryMethods, HandedMethods, NamedMethods):
+class SQLiteRegistry(RecoveryMethods, HandedMethods, NamedMethods, ReviewedMethods):
     """Keeps its promises (see core/checkpoints/ports.py) in one file, with the durability that was asked for."""
 
     def __init__(self, path: str, durability: Durability, lock_timeout: float, *, readonly: bool = False) -> None:

@@ -15,10 +15,8 @@ from agentos.core.checkpoints.checkup import Findings
 from agentos.core.checkpoints.stored import Needing, StoredCall, StoredRestore
 from agentos.store.registry.sqlite.derived import Claimed
 from agentos.store.registry.sqlite.remembering import compare_memory
-from agentos.store.registry.sqlite.rows import UNPLACED, StepRow, TaskRow
+from agentos.store.registry.sqlite.rows import KEPT_LOOKS, UNPLACED, StepRow, TaskRow
 
-# Of a checkpoint's verifications so many newest are never pruned; see pruning.py.
-_KEPT_LOOKS = 10
 _PLACES = {"begun": lambda place: place == UNPLACED, "abandoned": lambda place: place == 0}
 
 
@@ -149,7 +147,7 @@ class Relations:
         """The first look is kept inline; of the others old ones may have been pruned, never the one that is shown."""
         there = self._looks.get(step.step_id, [])
         first = 2 if step.inline else 1
-        kept = {*range(max(first, step.verifications - _KEPT_LOOKS + 1), step.verifications + 1)}
+        kept = {*range(max(first, step.verifications - KEPT_LOOKS + 1), step.verifications + 1)}
         if step.shown >= first:
             kept.add(step.shown)
         lost = kept.difference(there)
