@@ -56,6 +56,11 @@ class PutsBack(Protocol):
     ) -> RestorePlan:
         """What would make the world of this checkpoint hold."""
 
+    def plan_again(
+        self, candidate: StoredStep | None, base: str, claims: Iterable[Stands], step: StoredStep
+    ) -> RestorePlan | None:
+        """What would have a step that runs again find what it said it would change as it was; None if it said nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -306,16 +311,22 @@ class Survey:
 
     def plan(self, candidate: StoredStep, judged: Judged, walk: Walk | None = None) -> RestorePlan:
         """What would make the world of this checkpoint hold again."""
-        number = candidate.sequence or 0
-        again = [] if walk is None else [each.step for each in walk.interrupted if each.settling is Settling.RETRY]
         return self._putting_back.plan(
             candidate,
             self._around(candidate).base_path,
             self.stands(candidate),
             judged,
-            retried=[step for step in again if step.parent == number],
+            retried=[] if walk is None else _again(walk, candidate),
             only_needed=walk is not None,
         )
+
+    def plans_again(self, walk: Walk) -> Iterator[RestorePlan]:
+        """What would have each step that runs again find what it said it would change as it was; of a world that holds."""
+        for step in [] if walk.adopt is not None else _again(walk, walk.chosen):
+            claims = () if walk.chosen is None else self.stands(walk.chosen)
+            plan = self._putting_back.plan_again(walk.chosen, self._around(step).base_path, claims, step)
+            if plan is not None:
+                yield plan
 
     def stands(self, candidate: StoredStep) -> Iterator[Stands]:
         """Every claim that this checkpoint stands on."""
@@ -391,3 +402,9 @@ def entries_of(pack: EvidencePack, number: int, base: str) -> list[Entry]:
     """What a pack claims, as the index would keep it."""
     claims = records.claims_of(pack, base)
     return [Entry(claim.subject, number, claim.item, claim.lifetime, base, claim.rules) for claim in claims]
+
+
+def _again(walk: Walk, candidate: StoredStep | None) -> list[StoredStep]:
+    """The interrupted steps that run again from this candidate."""
+    number = 0 if candidate is None else candidate.sequence or 0
+    return [each.step for each in walk.interrupted if each.settling is Settling.RETRY and each.step.parent == number]

@@ -7,19 +7,20 @@ protect what, what an interrupted step said it would change, and which restores 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from agentos._text import shown
+from agentos._text import listed, shown
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.hands import Hands
 from agentos.core.checkpoints.judging import Finding, Judged
 from agentos.core.checkpoints.models import EvidenceType
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.putting_back import Stands, Wishes, manifest_of
-from agentos.core.checkpoints.restores import NOTHING, Cannot, Kind, RestorePlan, Thing
+from agentos.core.checkpoints.restores import NOTHING, Cannot, Kind, RestorePlan, Thing, operations_from
 from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.stored import StoredTask
 
 _PATHS = ("file:", "tree:")
 
@@ -68,6 +69,17 @@ class PuttingBack:
         planned = self._planned(wishes, candidate)
         return planned.needing(wishes.spare) if only_needed else planned
 
+    def plan_again(
+        self, candidate: StoredStep | None, base: str, claims: Iterable[Stands], step: StoredStep
+    ) -> RestorePlan | None:
+        """What would have a step that runs again find what it said it would change as it was, where no claim speaks for it."""
+        touched = list(touched_things(self._registry.touched(step.step_id)))
+        if not touched:
+            return None
+        claimed = Wishes(base)
+        claimed.add(claims, ())
+        return self._planned(Wishes(base, {path: thing for path, thing in touched if path not in claimed.targets}), candidate)
+
     def plan_removal(self, candidate: StoredStep, base: str, paths: Iterable[str]) -> RestorePlan:
         """What would take away what was left behind at these paths."""
         return self._planned(Wishes(base, dict.fromkeys(paths, NOTHING)), candidate)
@@ -76,8 +88,9 @@ class PuttingBack:
         """What would put back what a restore overwrote."""
         return self._hands().plan_undo(restore_id, self._protected)
 
-    def _planned(self, wishes: Wishes, candidate: StoredStep) -> RestorePlan:
-        plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, candidate.checkpoint_id or "", self._protected)
+    def _planned(self, wishes: Wishes, candidate: StoredStep | None) -> RestorePlan:
+        checkpoint_id = "" if candidate is None else candidate.checkpoint_id or ""
+        plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, checkpoint_id, self._protected)
         cannot = tuple(Cannot(subject, why) for subject, why in wishes.cannot.items())
         return replace(plan, cannot=plan.cannot + cannot)
 
@@ -110,6 +123,26 @@ def settle_restores(registry: Registry, hands: Callable[[], Hands], task_id: str
         f"restore {stored.restore_id} was interrupted: {hands().settle(stored.restore_id)}"
         for stored in registry.restores(task_id)
         if stored.ended_at is None
+    ]
+
+
+def earlier_restores(registry: Registry, task: StoredTask, told: Container[str]) -> list[str]:
+    """How to get back what earlier restores overwrote. Whoever made them may have died before anybody read of it.
+
+    Told until a step is committed that was begun after them: then somebody went on.
+
+    Args:
+        told: restores of which the reader hears anyway.
+    """
+    stored = [each for each in registry.restores(task.task_id) if each.state == "done"]
+    newest = registry.numbered(task.task_id, [task.head]) if stored and task.head else []
+    since = max((step.begun_at for step in newest), default="")
+    undone = {each.undoes for each in stored}
+    return [
+        f"manager.undo_restore({each.restore_id!r}) brings back what a restore of {each.begun_at} overwrote: {listed(gone)}"
+        for each in stored
+        if each.undoes is None and each.begun_at > since and each.restore_id not in undone and each.restore_id not in told
+        if (gone := [operation.path for operation in operations_from(each.operations) if operation.overwrites])
     ]
 
 

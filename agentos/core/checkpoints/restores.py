@@ -81,6 +81,11 @@ class Operation:
     before: Thing
     after: Thing
 
+    @property
+    def overwrites(self) -> bool:
+        """Whether something is gone from its place afterwards."""
+        return self.action in (Action.OVERWRITE, Action.DELETE)
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Operation:
         """The inverse of `asdict`."""
@@ -124,8 +129,8 @@ class RestorePlan:
         return not self.cannot
 
     def only(self, *paths: str) -> RestorePlan:
-        """The part of the plan at or beneath these paths."""
-        chosen = tuple(each for each in self.operations if is_at(each.path, paths))
+        """The part of the plan at or beneath these paths, with the folders that it needs on the way there."""
+        chosen = tuple(each for each in self.operations if is_at(each.path, paths) or _leads(each, paths))
         return RestorePlan(self.task_id, self.checkpoint_id, self.base_path, chosen, self.cannot, self.left_alone, self.undoes)
 
     def needing(self, spare: Collection[str]) -> RestorePlan:
@@ -215,6 +220,10 @@ def is_at(path: str, roots: Iterable[str]) -> bool:
     return any(root in ("", ".") or path == root or path.startswith(f"{root}/") for root in plain)
 
 
+def _leads(each: Operation, paths: Iterable[str]) -> bool:
+    return each.after.kind is Kind.DIRECTORY and any(path.removeprefix("./").startswith(f"{each.path}/") for path in paths)
+
+
 _MOST_SHOWN = 20
 _VERBS = {
     Action.CREATE: "create",
@@ -227,7 +236,8 @@ _VERBS = {
 def _lines(plan: RestorePlan) -> Iterator[str]:
     counts = Counter(each.action for each in plan.operations)
     done = ", ".join(f"{_VERBS[action]} {counts[action]}" for action in Action if counts[action]) or "nothing to do"
-    what = f"undo restore {plan.undoes}" if plan.undoes else f"restore to checkpoint {shown(plan.checkpoint_id, 80)}"
+    to = f"checkpoint {shown(plan.checkpoint_id, 80)}" if plan.checkpoint_id else "what was there before the first checkpoint"
+    what = f"undo restore {plan.undoes}" if plan.undoes else f"restore to {to}"
     yield f"{what} in {shown(plan.base_path)}: {done}; {plan.bytes:,} bytes; {plan.left_alone:,} left alone"
     for each in plan.operations[:_MOST_SHOWN]:
         yield f"  {_VERBS[each.action]} {shown(each.path)}: {each.before.describe()} -> {each.after.describe()}"

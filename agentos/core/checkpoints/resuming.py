@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -23,8 +24,8 @@ from agentos.core.checkpoints.parts import Parts
 from agentos.core.checkpoints.ports import Ending, Look, StoredStep
 from agentos.core.checkpoints.recovered import Recovery, Verdict
 from agentos.core.checkpoints.recovery import Survey, Walk
-from agentos.core.checkpoints.repairing import settle_restores
-from agentos.core.checkpoints.restores import RestorePlan
+from agentos.core.checkpoints.repairing import earlier_restores, settle_restores
+from agentos.core.checkpoints.restores import Restored, RestorePlan
 from agentos.core.checkpoints.stored import Decision, StoredTask
 from agentos.errors import LeaseLostError, NotSafeToResumeError, StepAlreadyCommittedError, TaskHeldError
 
@@ -52,8 +53,13 @@ def look(
     checkpoint_type: str | None = None,
     deadline: float | None = None,
     lease: Lease | None = None,
+    restored: Sequence[Restored] = (),
 ) -> Answer:
-    """Find out from where the task may go on. Changes nothing but the history of verifications."""
+    """Find out from where the task may go on. Changes nothing but the history of verifications.
+
+    Args:
+        restored: what the caller put back just now, and tells of.
+    """
     task = parts.registry.task(task_id)
     if task is None:
         return Answer(reporting.report(parts, task_id, Walk(), None), Walk())
@@ -63,6 +69,7 @@ def look(
     survey = parts.survey(task, checkpoint_type, deadline)
     open_steps = parts.registry.open_steps(task_id, snapshots=False)
     walk = survey.finished() if task.status == "completed" else survey.walk(open_steps)
+    walk.notes += earlier_restores(parts.registry, task, {each.restore_id for each in restored})
     return Answer(reporting.report(parts, task_id, walk, survey), walk, task, survey)
 
 
@@ -192,11 +199,11 @@ def _looked(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer
     """What may happen next; with `repair` after everything that can be put back was."""
     notes = settle_restores(parts.registry, parts.hands, task_id)
     before: tuple[str, ...] = ()
-    answer, restored = look(parts, task_id, lease=lease), []
+    answer, restored = look(parts, task_id, lease=lease), list[Restored]()
     while repair and (plan := _plan(parts, answer)) is not None:
         before = before or tuple(each.message for each in answer.recovery.differences)
         restored.append(parts.hands().restore(plan))
-        answer = look(parts, task_id, lease=lease)
+        answer = look(parts, task_id, lease=lease, restored=restored)
         if len(restored) == _MOST_ROUNDS:
             break
     if restored or notes:
@@ -207,18 +214,21 @@ def _looked(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer
 
 def _plan(parts: Parts, answer: Answer) -> RestorePlan | None:
     """What is to be put back, or taken away, before the task goes on; None if that is nothing."""
-    walk, survey = answer.walk, answer.survey
-    if survey is None or walk.chosen is None:
+    if answer.survey is None or answer.walk.verdict is Verdict.REPAIR:
+        return answer.walk.plan
+    if answer.walk.verdict not in (Verdict.RESUME, Verdict.FRESH):
         return None
-    if walk.verdict is Verdict.REPAIR:
-        return walk.plan
-    if walk.verdict is not Verdict.RESUME:
-        return None
-    left = [entry.subject.partition(":")[2] for entry in walk.leftovers if survey.as_left(entry)]
+    plans = (*_removals(parts, answer, answer.survey), *answer.survey.plans_again(answer.walk))
+    return next((plan for plan in plans if plan.operations), None)
+
+
+def _removals(parts: Parts, answer: Answer, survey: Survey) -> Iterator[RestorePlan]:
+    chosen = answer.walk.chosen
+    left = [entry.subject.partition(":")[2] for entry in answer.walk.leftovers if survey.as_left(entry)]
     paths = [path for path in left if not path.startswith("/")]
-    base = parts.around_step(walk.chosen).base_path
-    plan = parts.putting_back(answer.recovery.task_id).plan_removal(walk.chosen, base, paths) if paths else None
-    return plan if plan is not None and plan.operations else None
+    if chosen is not None and paths:
+        base = parts.around_step(chosen).base_path
+        yield parts.putting_back(answer.recovery.task_id).plan_removal(chosen, base, paths)
 
 
 def _make_durable(parts: Parts, walk: Walk) -> None:

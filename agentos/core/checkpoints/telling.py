@@ -55,7 +55,7 @@ def _lines(recovery: Recovery, say: Callable[[str], str]) -> Iterator[str]:
 
 def _restored(restored: Restored, say: Callable[[str], str]) -> Iterator[str]:
     yield f"put back: {_first_line(restored.plan)}"
-    gone = [*restored.plan.paths("overwrite"), *restored.plan.paths("delete")]
+    gone = [each.path for each in restored.plan.operations if each.overwrites]
     if gone:
         yield say(Way(f"what was there before is kept: {listed(gone)}; ", undo(restored.restore_id), " brings it back"))
 

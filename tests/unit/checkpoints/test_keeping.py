@@ -192,6 +192,44 @@ def test_what_a_step_touches_is_kept_before_it_begins_and_put_back_by_a_repair(m
     )
 
 
+def test_what_a_step_touches_is_put_back_although_nothing_else_differs(manager: CheckpointManager, work: Path):
+    """The world of the checkpoint holds, and what was touched is no part of it; what is claimed stays as it is claimed."""
+    (work / "input").write_bytes(b"as it was")
+    with manager.task("t").step("tool_executed", {"n": 1}) as step:
+        (work / "a").write_bytes(b"claimed")
+        step.proves_file("a")
+    (work / "a").write_bytes(b"changed before the step began")
+    manager.begin_step("t", "tool_executed", {"n": 2}, touches=["input", "new", "a"])
+    (work / "a").write_bytes(b"claimed")
+    (work / "input").write_bytes(b"half")
+    (work / "new").write_bytes(b"half")
+    task = manager.task("t")
+    assert {"n": 1} == task.resume({}, repair=True)
+    assert (b"as it was", b"claimed", False) == (
+        (work / "input").read_bytes(),
+        (work / "a").read_bytes(),
+        (work / "new").exists(),
+    )
+    assert task.recovery is not None
+    assert [["input"]] == [each.plan.paths("overwrite") for each in task.recovery.restored]
+
+
+def test_what_the_first_step_touches_is_put_back(manager: CheckpointManager, work: Path):
+    """Nothing was committed yet, and the step that runs again finds what it changed as it was."""
+    (work / "input").write_bytes(b"as it was")
+    manager.begin_step("t", "tool_executed", {"n": 1}, touches=["input"])
+    (work / "input").write_bytes(b"half")
+    assert {} == manager.resume("t", {})
+    assert b"half" == (work / "input").read_bytes()
+    manager.begin_step("u", "tool_executed", {"n": 1}, touches=["input"])
+    (work / "input").write_bytes(b"half of it")
+    task = manager.task("u")
+    assert {} == task.resume({}, repair=True)
+    assert b"half" == (work / "input").read_bytes()
+    assert task.recovery is not None
+    assert "to what was there before the first checkpoint" in task.recovery.explain()
+
+
 def test_what_cannot_be_looked_at_is_not_begun(manager: CheckpointManager, work: Path):
     os.mkfifo(work / "pipe")
     with pytest.raises(InvalidInputError, match="touches: pipe: expected a file"):

@@ -169,6 +169,35 @@ def test_a_restore_that_was_killed_is_settled_by_the_next_resume(db: Path, work:
         assert ["undone", "done"] == [each.state for each in manager.restores("t")]
 
 
+def test_what_a_restore_overwrote_is_told_until_somebody_went_on(db: Path, work: Path):
+    """Killed after everything was put back and before anybody read of it: the next resume says how to get it back."""
+    with CheckpointManager(db) as manager:
+        wrote(manager, "a", "1")
+        (work / "a").write_text("by a human")
+        with manager.task("t") as task:
+            task.resume({}, repair=True)
+    with CheckpointManager(db) as manager:
+        [stored] = manager.restores("t")
+        task = manager.task("t")
+        task.resume({}, repair=True)
+        assert task.recovery is not None
+        call = f"manager.undo_restore({stored.restore_id!r})"
+        assert call in task.recovery.explain()
+        task.release()
+        assert call in manager.recover("t").explain()
+        crashed(manager)
+        assert call in manager.recover("t").explain()
+        eval(call, {"manager": manager})
+        assert "by a human" == (work / "a").read_text()
+        assert call not in manager.recover("t").explain()
+        with manager.task("t") as task:
+            task.resume({}, repair=True)
+            assert manager.restores("t")[-1].restore_id in task.recovery.explain()
+            with task.step("tool_executed", {}) as step:
+                step.proves_file("a")
+        assert "undo_restore" not in manager.recover("t").explain()
+
+
 # By hand.
 
 
@@ -205,6 +234,29 @@ def test_only_part_of_a_plan(manager: CheckpointManager, work: Path):
     done = manager.restore(manager.plan_restore(second.checkpoint_id).only("b"))
     assert not done.verified
     assert ("2", "1") == ((work / "a").read_text(), (work / "b").read_text())
+
+
+def test_part_of_a_plan_brings_the_folders_that_it_needs(manager: CheckpointManager, work: Path):
+    """A folder that was taken away, and one in whose place a file was put back; nothing else of the plan."""
+    tree = work / "tree"
+    tree.mkdir()
+    (tree / "file").write_text("proven")
+    with manager.task("t", workspace=tree) as task:
+        task.resume({})
+    (tree / "file").unlink()
+    for name in ("file", "more"):
+        (tree / name).mkdir()
+        for each in "ab":
+            (tree / name / each).write_text("by a human")
+    with manager.task("t", workspace=tree) as task:
+        task.resume({}, repair=True)
+        assert task.recovery is not None
+        [done] = task.recovery.restored
+    assert ["file"] == [path.name for path in tree.iterdir()]
+    manager.restore(manager.plan_undo(done.restore_id).only("more/a"))
+    assert (["a"], "proven") == ([path.name for path in (tree / "more").iterdir()], (tree / "file").read_text())
+    manager.restore(manager.plan_undo(done.restore_id).only("file/b"))
+    assert ["b"] == [path.name for path in (tree / "file").iterdir()]
 
 
 def test_nothing_is_restored_under_a_living_holder(manager: CheckpointManager, work: Path):
