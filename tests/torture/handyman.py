@@ -94,12 +94,13 @@ class Life:
                 # Nothing had to be put back: then it dies at work.
                 self.aim = replace(self.aim, place="step")
             while number < len(self.job.trees) - 1:
-                number = self._step(task, state)
+                number = self.take_step(task, state)
                 self._tidy(manager, number)
             task.finish()
         self.say("finished", number)
 
-    def _step(self, task: Task, state: dict[str, Any]) -> int:
+    def take_step(self, task: Task, state: dict[str, Any]) -> int:
+        """The step that comes after this state; its number."""
         number = int(state["n"])
         step = Step(self.job.work, self.job.seed, number, self._shell)
         if step.foretold is None:
