@@ -112,7 +112,7 @@ class VaultHands:
 
 
 def _below(base: str, protected: Protected) -> Protected:
-    return lambda path: protected(os.path.join(base, path))
+    return lambda path, is_there: protected(os.path.join(base, path), is_there)
 
 
 class KeepingRound:

@@ -22,8 +22,8 @@ from agentos.vault.staging import STAGING
 from agentos.vault.twins import twins_among
 from agentos.vault.vault import Vault
 
-# Who claims what lies at a path of the folder, in words, or nothing if it is free.
-Protected = Callable[[str], str]
+# Why what lies at a path of the folder must stay as it is, in words; nothing if it is free. Told whether anything is there.
+Protected = Callable[[str, bool], str]
 
 
 class _StopError(Exception):
@@ -39,7 +39,7 @@ class About:
     undoes: str | None = None
 
 
-def nobody(_: str) -> str:
+def nobody(_: str, __: bool) -> str:  # noqa: FBT001 - as it is called
     """Nothing is claimed by anybody."""
     return ""
 
@@ -51,7 +51,7 @@ def plan(
 
     Args:
         targets: what is to be at each path of the folder; of a file its digest, and whether it is executable if that matters.
-        protected: who else claims a path.
+        protected: why a path must stay as it is.
 
     Raises:
         RestoreRefusedError: the folder itself cannot be opened.
@@ -114,8 +114,8 @@ class _Planner:
     def _refuse_change(self, path: str, now: Thing, wanted: Thing) -> None:
         if Kind.SPECIAL in (now.kind, wanted.kind):
             raise _StopError("a special file is in the way" if now.kind is Kind.SPECIAL else "a special file is not put back")
-        if who := self.protected(path):
-            raise _StopError(f"{who} claims it")
+        if why := self.protected(path, now.kind is not Kind.NOTHING):
+            raise _StopError(why)
         if now.kind is Kind.DIRECTORY and self._is_mount(path):
             raise _StopError("another file system is mounted there")
 

@@ -17,8 +17,8 @@ from agentos.core.checkpoints.restores import Collected, Copied, Restored, Resto
 if TYPE_CHECKING:
     from agentos.core.checkpoints.checkup import Content, Findings, Progress
 
-# Who else claims what is at this absolute path, in words; nothing if nobody does.
-Protected = Callable[[str], str]
+# Why what is at this absolute path must stay as it is, in words; nothing if it need not. Told whether anything is there.
+Protected = Callable[[str, bool], str]
 
 
 class Kept(StrEnum):

@@ -391,7 +391,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             WorkspaceTakenError: another unfinished task works there, or in a folder that overlaps it.
         """
         now = datetime.now(UTC).isoformat()
-        self._registry.enter_workspace(StoredWorkspace(task_id, workspace.path, workspace.shared, now))
+        self._registry.enter_workspace(StoredWorkspace(task_id, workspace.path, workspace.shared, workspace.exclude, now))
         stored = self._registry.task(task_id)
         if stored is None or not stored.sequence:
             self._hands().make_folder(workspace.path)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentos._text import shown
+from agentos.core.checkpoints.ignoring import leaves_out, text_of
 from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.nesting import Entry
@@ -26,6 +27,8 @@ from agentos.core.checkpoints.trees import Entry as Leaf
 _NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
 _NO_THING = "it is no file: what was claimed of it can be seen, and not put back"
 _NO_MANIFEST = "what the tree held was not kept"
+_LEFT_OUT = "the rules that are there now leave it out, so it is not touched"
+_WORKSPACE = "tree:."
 _ELSEWHERE = "it lies outside {base}, where this is put back"
 
 
@@ -45,6 +48,10 @@ class Wishes:
     base: str
     targets: dict[str, Thing] = field(default_factory=dict)
     cannot: dict[str, str] = field(default_factory=dict)
+    # Paths in the workspace; what a look with the `.gitignore` files of now did not see; and what is claimed by name.
+    by_workspace: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
+    by_name: set[str] = field(default_factory=set)
     # Paths without which the world can hold again: what is claimed of them holds, or need not.
     spare: set[str] = field(default_factory=set)
 
@@ -57,6 +64,10 @@ class Wishes:
             for path, thing in self._things(claim, differs=differs):
                 self.targets[path] = thing
                 (self.spare.discard if differs else self.spare.add)(path)
+                if claim.entry.subject == _WORKSPACE:
+                    self.by_workspace.add(path)
+                elif not claim.entry.subject.startswith("tree:"):
+                    self.by_name.add(path)
         for finding in failed:
             if why := self._why_not(finding):
                 self.cannot[finding.entry.subject] = why
@@ -71,6 +82,21 @@ class Wishes:
             # Another claim may say what is in it.
             if subject.startswith("file:") and subject.partition(":")[2] not in self.targets:
                 self.cannot.setdefault(subject, _NO_CONTENT)
+
+    def left_out(self, exclude: tuple[str, ...]) -> Callable[[str], str]:
+        """Whether what is at a path is left out by the rules of now, so that it is not touched whatever was claimed; in words.
+
+        Args:
+            exclude: what the task leaves out of its workspace now.
+        """
+
+        def said(path: str) -> str:
+            if path in self.by_name:
+                return ""
+            excluded = path in self.by_workspace and leaves_out(exclude, text_of(os.fsencode(path)))
+            return _LEFT_OUT if excluded or path in self.unseen else ""
+
+        return said
 
     def add_unclaimed(self, things: Iterable[tuple[str, Thing]]) -> None:
         """What is to be at paths of which no claim speaks."""
@@ -110,6 +136,8 @@ class Wishes:
         for path, *_ in without(there, aside):
             if path not in names:
                 yield _beneath(root, path), NOTHING
+        if isinstance(seen, Seen) and claim.evidence.expected.get("gitignore"):
+            self.unseen |= {_beneath(root, path) for path in names - {path for path, *_ in there}}
 
     def _why_not(self, finding: Finding) -> str:
         kind = finding.evidence.evidence_type

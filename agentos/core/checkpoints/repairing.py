@@ -86,20 +86,30 @@ class PuttingBack:
 
     def undoing(self, restore_id: str) -> RestorePlan:
         """What would put back what a restore overwrote."""
-        return self._hands().plan_undo(restore_id, self._protected)
+        return self._hands().plan_undo(restore_id, lambda path, _: self._protected(path))
 
     def _planned(self, wishes: Wishes, candidate: StoredStep | None) -> RestorePlan:
+        left_out = wishes.left_out(self._excluded_now(wishes.base))
         checkpoint_id = "" if candidate is None else candidate.checkpoint_id or ""
-        plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, checkpoint_id, self._protected)
+
+        def protected(path: str, is_there: bool) -> str:  # noqa: FBT001 - as hands ask
+            return self._protected(path) or (left_out(os.path.relpath(path, wishes.base)) if is_there else "")
+
+        plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, checkpoint_id, protected)
         cannot = tuple(Cannot(subject, why) for subject, why in wishes.cannot.items())
         return replace(plan, cannot=plan.cannot + cannot)
+
+    def _excluded_now(self, base: str) -> tuple[str, ...]:
+        """What the task leaves out of its workspace by now, whatever it left out when something was committed."""
+        mine = (each for each, _ in self._registry.workspaces() if (each.task_id, each.path) == (self._task_id, base))
+        return next((each.exclude for each in mine), ())
 
     def _protected(self, path: str) -> str:
         """Which other task's live world claims what is at this absolute path; nothing if none does."""
         for place in (path, *_above(path)):
             task_id = self._claimed_elsewhere.get(place)
             if task_id is not None and (place == path or place in self._trees_elsewhere):
-                return f"task {shown(task_id, 80)}"
+                return f"task {shown(task_id, 80)} claims it"
         return ""
 
     @cached_property

@@ -76,11 +76,12 @@ class StoredRestore:
 
 @dataclass(eq=False, repr=False, match_args=False)
 class StoredWorkspace:
-    """The folder that a task works in, and whether it said that it shares it."""
+    """The folder that a task works in, whether it said that it shares it, and what it leaves out of it."""
 
     task_id: str
     path: str
     shared: bool
+    exclude: tuple[str, ...]
     since: str
 
 

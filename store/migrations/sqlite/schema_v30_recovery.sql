@@ -205,6 +205,8 @@ create table workspaces (
     task_id text primary key,
     path    text not null,
     shared  integer not null,
+    -- What is left out of it by now, as a JSON list of lines; what a checkpoint left out is in its claim.
+    exclude text not null,
     since   text not null,
     seal    blob not null
 ) without rowid;

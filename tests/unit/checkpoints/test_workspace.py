@@ -89,6 +89,36 @@ def test_what_the_rules_leave_out_is_never_touched(manager: CheckpointManager, w
     assert {".git/HEAD": "2", ".gitignore": "*.log\n", "a": "1", "cache": "2", "x.log": "2"} == contents(work)
 
 
+def test_what_the_rules_of_now_leave_out_is_never_touched_though_it_was_claimed(manager: CheckpointManager, work: Path):
+    """It differs by the rules that it was committed with, and nobody overwrites what is somebody's own business by now."""
+    for name in ("a", "b.log", "cache", "named"):
+        (work / name).write_text("1")
+    with manager.task("t", workspace=work) as task:
+        task.resume({"n": 0})
+        with task.step("tool_executed", {"n": 1}) as step:
+            step.proves_file("named")
+    (work / ".gitignore").write_text("*.log\nnamed\n")
+    for name in ("a", "b.log", "cache", "named"):
+        (work / name).write_text("2")
+    with manager.task("t", workspace=work, exclude=["/cache", "/named"]) as task:
+        with pytest.raises(NotSafeToResumeError) as refusal:
+            task.resume({}, repair=True)
+        said = refusal.value.recovery.explain()
+        assert all(
+            f"{name} cannot be put back: the rules that are there now leave it out" in said for name in ("b.log", "cache")
+        )
+        plan = manager.plan_restore(task.checkpoints()[0].checkpoint_id)
+    assert (["a", "named"], [".gitignore"]) == (plan.paths("overwrite"), plan.paths("delete"))
+    assert ["b.log", "cache"] == sorted(each.subject for each in plan.cannot)
+    assert {".gitignore": "*.log\nnamed\n", **dict.fromkeys(("a", "b.log", "cache", "named"), "2")} == contents(work)
+    # What is gone stands in nobody's way.
+    for name in ("b.log", "cache"):
+        (work / name).unlink()
+    with manager.task("t", workspace=work, exclude=["/cache", "/named"]) as task:
+        assert {"n": 1} == task.resume({}, repair=True)
+    assert dict.fromkeys(("a", "b.log", "cache", "named"), "1") == contents(work)
+
+
 def test_registry_and_vault_inside_the_workspace_are_left_out(work: Path):
     with CheckpointManager(work / "st*re/registry.sqlite") as manager:
         task = manager.task("t", workspace=work)
@@ -145,9 +175,17 @@ def test_a_second_task_in_an_overlapping_workspace_is_refused(task: Task, work: 
 
 
 def test_tasks_that_say_so_share_a_workspace(manager: CheckpointManager, work: Path):
-    manager.task("one", workspace="src").resume({})
+    """Whoever comes second must say it; whoever was there first is not kept out by that."""
+    with manager.task("one", workspace="src") as one:
+        one.resume({})
     manager.task("two", workspace="src", shared=True).resume({})
-    with pytest.raises(WorkspaceTakenError):
+    for name in ("src", "src/deep"):
+        with pytest.raises(WorkspaceTakenError):
+            manager.task("three", workspace=name).resume({})
+    with manager.task("one", workspace="src") as one:
+        one.resume({})
+    manager.finish_task("one")
+    with pytest.raises(WorkspaceTakenError, match="task two works in"):
         manager.task("three", workspace="src").resume({})
 
 

@@ -135,9 +135,9 @@ def test_what_somebody_else_claims_is_left_alone(root: Path, vault: Vault, keep:
     """With the name of who does; folders on the way too."""
     keep(b"wanted")
     make(root, {"theirs": b"1", "fine": b"wanted"})
-    claimed = {"theirs": "task other", "new": "task third", "fine": "task other"}
+    claimed = {"theirs": "task other claims it", "new": "task third claims it", "fine": "task other claims it"}
     targets: dict[str | bytes, Thing] = {"theirs": NOTHING, "new/x": file(b"wanted"), "fine": file(b"wanted")}
-    made = plan(str(root), targets, vault, ABOUT, protected=lambda path: claimed.get(path, ""))
+    made = plan(str(root), targets, vault, ABOUT, protected=lambda path, _: claimed.get(path, ""))
     assert {"theirs": "task other claims it", "new/x": "task third claims it"} == why(made)
     assert (1, ()) == (made.left_alone, made.operations)
 

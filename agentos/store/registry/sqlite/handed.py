@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentos._fork import importing
@@ -50,10 +51,13 @@ class HandedMethods:
         def work(connection: sqlite3.Connection) -> None:
             tables = Tables(connection)
             known = restores.workspaces(tables)
-            if not workspace.shared:
-                _refuse_overlap(workspace, [each for each, status in known if status == "active"])
             mine = next((each for each, _ in known if each.task_id == workspace.task_id), None)
-            if mine is None or (mine.path, mine.shared) != (workspace.path, workspace.shared):
+            is_there = mine is not None and mine.path == workspace.path
+            others = [each for each, status in known if status == "active" and each.task_id != workspace.task_id]
+            if not workspace.shared:
+                # Whoever came here first is not kept out by one that knew of it and came all the same.
+                _refuse_overlap(workspace, [each for each in others if not (is_there and each.shared)])
+            if mine != replace(workspace, since=mine.since if mine else ""):
                 restores.put_workspace(tables, workspace)
 
         self._database.write(work, synced=True)
@@ -79,7 +83,7 @@ class HandedMethods:
 
 def _refuse_overlap(workspace: StoredWorkspace, others: list[StoredWorkspace]) -> None:
     for other in others:
-        if other.task_id != workspace.task_id and not other.shared and _overlap(other.path, workspace.path):
+        if _overlap(other.path, workspace.path):
             who = f"task {shown(other.task_id, 80)} works in {shown(other.path)} since {other.since}"
             raise WorkspaceTakenError(
                 f"workspace {shown(workspace.path)}: {who}",

@@ -222,12 +222,13 @@ update restores set operations = ?, state = ?, ended_at = ?, seal = ? where rest
 delete from restores where task_id = ? and state in ('done', 'undone') and begun_at < ?;
 
 -- name: workspaces
-select workspaces.task_id, path, shared, since, workspaces.seal, tasks.status
+select workspaces.task_id, path, shared, exclude, since, workspaces.seal, tasks.status
 from workspaces left join tasks on tasks.task_id = workspaces.task_id;
 
 -- name: put_workspace
-insert into workspaces (task_id, path, shared, since, seal) values (?, ?, ?, ?, ?)
-on conflict (task_id) do update set path = excluded.path, shared = excluded.shared, since = excluded.since, seal = excluded.seal;
+insert into workspaces (task_id, path, shared, exclude, since, seal) values (?, ?, ?, ?, ?, ?)
+on conflict (task_id) do update
+set path = excluded.path, shared = excluded.shared, exclude = excluded.exclude, since = excluded.since, seal = excluded.seal;
 
 -- The newest word of every other unfinished task on each of its files and trees.
 -- name: claimed_elsewhere

@@ -5,6 +5,7 @@ Rows are sealed as all others are. A journal that lost a row would leave a resto
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from agentos._text import shown
@@ -77,16 +78,17 @@ def forget_before(tables: Tables, task_id: str, moment: str) -> int:
 def workspaces(tables: Tables) -> list[tuple[StoredWorkspace, str | None]]:
     """Every workspace, and the status of its task."""
     found = []
-    for task_id, path, shared, since, stored, status in tables.execute(SQL["workspaces"]).fetchall():
-        if stored != seal(WORKSPACE, (task_id, path, shared, since)):
+    for task_id, path, shared, exclude, since, stored, status in tables.execute(SQL["workspaces"]).fetchall():
+        if stored != seal(WORKSPACE, (task_id, path, shared, exclude, since)):
             raise damaged(f"task {shown(task_id, 80)}, its workspace")
-        found.append((StoredWorkspace(task_id, path, bool(shared), since), status))
+        found.append((StoredWorkspace(task_id, path, bool(shared), tuple(json.loads(exclude)), since), status))
     return found
 
 
 def put_workspace(tables: Tables, workspace: StoredWorkspace) -> None:
     """Write down in which folder the task works."""
-    fields = (workspace.task_id, workspace.path, int(workspace.shared), workspace.since)
+    exclude = json.dumps(workspace.exclude)
+    fields = (workspace.task_id, workspace.path, int(workspace.shared), exclude, workspace.since)
     tables.execute(SQL["put_workspace"], (*fields, seal(WORKSPACE, fields)))
 
 
