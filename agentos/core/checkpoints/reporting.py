@@ -31,6 +31,7 @@ from agentos.core.checkpoints.recovered import (
 )
 from agentos.core.checkpoints.recovery import Settled, Survey, Walk
 from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.unkept import note_of
 from agentos.errors import StoreBusyError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         registry=parts.db_path,
         created=parts.created,
         holder=None,
-        notes=tuple(walk.notes),
+        notes=(*walk.notes, *_unkept(walk, survey)),
         plan=walk.plan,
     )
 
@@ -190,6 +191,15 @@ def _leftovers(walk: Walk, survey: Survey | None) -> Iterable[Leftover]:
     if survey is not None:
         for entry in walk.leftovers:
             yield Leftover(entry.subject, survey.checkpoint_id(entry.sequence), entry.sequence)
+
+
+def _unkept(walk: Walk, survey: Survey | None) -> list[str]:
+    """What the task stands on, or would if it could, and could not be put back if it were lost."""
+    standing = walk.chosen or next((stored for stored, *_ in walk.rejected), None)
+    if survey is None or standing is None:
+        return []
+    note = note_of(claim.evidence for claim in survey.stands(standing))
+    return [note] if note else []
 
 
 def _interrupted(settled: Settled) -> Interrupted:

@@ -43,6 +43,35 @@ def test_a_file_beyond_the_limit_is_proven_and_not_kept_and_says_so(db: Path, wo
         assert kept(manager, b"x" * 11) is None
 
 
+def test_what_is_proven_and_not_kept_is_said_wherever_that_matters(db: Path, work: Path):
+    """In the report of the checkpoint, before anything is lost, when it is, and in the plan."""
+    (work / "small").write_bytes(b"small")
+    (work / "a\nbig").write_bytes(b"x" * 11)
+    with CheckpointManager(db, keep_limit=10) as manager, manager.task("t", workspace=work) as task:
+        task.resume({})
+        with task.step("tool_executed", {"n": 1}) as step:
+            step.proves_file("small", keep=False)
+        note = (
+            "proven and not kept (larger than keep_limit, or not what was claimed, when it was committed), "
+            "so not to be put back from here: a\\x0abig"
+        )
+        newest = task.checkpoints()[0]
+        report, remembered = (manager.verification_report(newest.checkpoint_id, look=look) for look in (True, False))
+        assert [[], [note]] == [item.notes for item in report.items] == [item.notes for item in remembered.items]
+        assert f"note: {note}" in report.table()
+        assert "proven and not kept" in report.markdown()
+        assert (note,) == manager.recover("t").notes
+        (work / "a\nbig").write_bytes(b"y" * 11)
+        (work / "small").unlink()
+        found = manager.recover("t")
+        assert note in found.notes
+        assert "a\\x0abig cannot be put back: its content was not kept" in found.explain()
+        plan = manager.plan_restore(newest.checkpoint_id)
+        assert {"a\nbig": "its content was not kept"} == {each.subject: each.why for each in plan.cannot}
+        assert "cannot: a\\x0abig: its content was not kept" in plan.explain()
+        assert ["small"] == plan.paths("create")
+
+
 def test_what_is_asked_for_by_name_is_kept_whatever_its_size_and_what_is_not_wanted_is_not(db: Path, work: Path):
     with CheckpointManager(db, keep_limit=10) as manager:
         with manager.task("t").step("tool_executed", {}) as step:

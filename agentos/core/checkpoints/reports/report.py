@@ -17,6 +17,7 @@ from agentos.core.checkpoints import policy
 from agentos.core.checkpoints.kinds.kind import is_sensitive
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
 from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.unkept import note_of
 
 SCHEMA_VERSION = 1
 
@@ -170,10 +171,11 @@ def _items(pack: EvidencePack) -> tuple[ReportedItem, ...]:
 
 def _item(number: int, item: Evidence) -> ReportedItem:
     named = (number, shown(item.evidence_type, 80), shown(item.description, 120))
-    result = item.result
+    result, unkept = item.result, note_of([item])
     if result is None:
         expected = MASKED if is_sensitive(item) else _plain(item.expected)
-        return ReportedItem(*named, Outcome.NOT_RUN.value, "NOT_RUN", "not looked at", "", expected)
+        notes = [unkept] if unkept else []
+        return ReportedItem(*named, Outcome.NOT_RUN.value, "NOT_RUN", "not looked at", "", expected, notes=notes)
     return ReportedItem(
         *named,
         result.outcome.value,
@@ -186,7 +188,7 @@ def _item(number: int, item: Evidence) -> ReportedItem:
         result.duration_ms,
         result.flaky,
         _plain(result.attempts),
-        [shown(note) for note in result.notes],
+        [*(shown(note) for note in result.notes), *([unkept] if unkept else [])],
     )
 
 
