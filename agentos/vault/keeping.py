@@ -46,11 +46,22 @@ class Keeping:
         """Whether it is kept already, or will be with this round."""
         if digest in self._drafts or digest in self._vault.known or digest in self._met:
             return True
-        if not self._vault.has(digest):
+        try:
+            self._meet(digest)
+        except (ContentMissingError, ContentDamagedError):
             return False
-        # Whoever wrote it may have died before it was durable, or promised less.
-        self._met.add(digest)
         return True
+
+    def _meet(self, digest: str) -> None:
+        """Have what is there made durable with this round, and what it is a difference to.
+
+        Whoever wrote it may have died before it was durable, or promised less, or be about to see to it: it is relied upon now.
+
+        Raises:
+            ContentMissingError, ContentDamagedError: it is not there, or what it is a difference to is not.
+        """
+        if digest not in self._vault.known:
+            self._met.update(self._vault.chain(digest))
 
     def lacking(self, digests: set[str]) -> set[str]:
         """Those of these that are not kept yet, nor will be with this round."""
@@ -146,9 +157,12 @@ class Keeping:
         if like is None or size > MOST_IN_MEMORY or like in self._drafts:
             return None
         try:
-            return self._vault.base_for_next(like)
+            base = self._vault.base_for_next(like)
+            if base is not None:
+                self._meet(base.digest.hex())
         except (ContentMissingError, ContentDamagedError):
             return None
+        return base
 
     def _write(self, digest: str, stored: bytes) -> None:
         path = self._vault.draft(f"{self._mark}-{len(self._drafts)}")

@@ -155,6 +155,21 @@ class Vault:
                 raise _damaged(digest)
         return Base(bytes.fromhex(digest), self.read(digest), place)
 
+    def chain(self, digest: str) -> list[str]:
+        """This content, and everything that reading it needs beneath it.
+
+        Raises:
+            ContentMissingError, ContentDamagedError: something of that is not there, or says what cannot be.
+        """
+        chain, header = [digest], self.header(digest)
+        while header.kind == DELTA:
+            digest, expected = header.base.hex(), stands_on(header.place)
+            chain.append(digest)
+            header = self.header(digest)
+            if header.place != expected:
+                raise _damaged(digest)
+        return chain
+
     def size(self, digest: str) -> int:
         """Bytes that it takes on the disk."""
         try:

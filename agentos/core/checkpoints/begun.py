@@ -20,6 +20,7 @@ _LARGEST = 1_000_000
 class Begun:
     """The immutable part of a begun step. `state` is a copy that nobody else holds."""
 
+    task_id: str
     base_path: str
     begun_at: str
     snapshot: bytes
@@ -35,7 +36,7 @@ class BegunSteps:
     def add(self, intent: Intent, state: dict[str, Any]) -> None:
         """Remember a step that was just begun."""
         if len(intent.snapshot) <= _LARGEST:
-            self._steps[intent.step_id] = Begun(intent.base_path, intent.begun_at, intent.snapshot, state)
+            self._steps[intent.step_id] = Begun(intent.task_id, intent.base_path, intent.begun_at, intent.snapshot, state)
         if len(self._steps) > _MOST:
             try:
                 self._steps.popitem(last=False)
@@ -51,7 +52,7 @@ class BegunSteps:
         """The same from the registry."""
         if stored is None:
             return None
-        return Begun(stored.base_path, stored.begun_at, stored.snapshot, codec.decode(stored.snapshot))
+        return Begun(stored.task_id, stored.base_path, stored.begun_at, stored.snapshot, codec.decode(stored.snapshot))
 
     def forget(self, step_id: str) -> None:
         """It has ended."""

@@ -21,6 +21,7 @@ class EndingStep:
     """What is known of the step. `snapshot` is the state after it, if that is another than before it."""
 
     step_id: str
+    task_id: str
     begun_at: str
     snapshot: bytes | None
     state: dict[str, Any]

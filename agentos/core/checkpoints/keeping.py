@@ -8,14 +8,15 @@ tree the names of what was not kept. Only what was measured is kept; what change
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentos._text import shown
 from agentos.core.checkpoints.hands import Kept, Round
 from agentos.core.checkpoints.kinds import kind_of
-from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.models import Evidence, EvidencePack, EvidenceType
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
 from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, packed
 from agentos.core.checkpoints.results import Outcome
@@ -24,8 +25,17 @@ from agentos.errors import EvidenceUnavailableError
 
 # Path, kind and digest of what is in a tree.
 Content = tuple[bytes, int, bytes]
+# Of a larger tree nothing is learned: that would take memory for as long as the keeper lives.
+_MOST_LEARNED = 100_000
 # How many names of a tree are listed that were not kept.
 MOST_NAMED = 20
+
+
+class Newest(NamedTuple):
+    """A task, and what its newest checkpoint claimed, if it has one."""
+
+    task_id: str
+    pack: Callable[[], EvidencePack | None]
 
 
 class ToKeep(NamedTuple):
@@ -51,21 +61,51 @@ class Keeper:
 
     limit: int
     versions: dict[tuple[str, str], str] = field(default_factory=dict)
+    # Tasks whose newest checkpoint was asked for what was kept before this process was there.
+    asked: set[str] = field(default_factory=set)
 
-    def keep(self, wanted: Iterable[ToKeep], around: Surroundings, kept: Round) -> None:
+    def keep(self, wanted: Iterable[ToKeep], around: Surroundings, kept: Round, newest: Newest) -> None:
         """Keep the content, make it durable, and write down in each claim what became of it.
+
+        Args:
+            newest: the task, and its newest checkpoint; asked once, if something that this keeper does not know is to be kept.
 
         Raises:
             EvidenceUnavailableError: something changed between the look at it and this; nothing may be committed.
         """
         for item in wanted:
             most = None if item.evidence.metadata.get("keep") is True else self.limit
-            one = _One(self, around, kept, most)
+            one = _One(self, around, kept, most, newest)
             # What was seen to differ is not what is claimed, and what was not looked at may be.
             differs = isinstance(item.seen, Unseen) or (isinstance(item.seen, Seen) and not _holds(item.evidence, item.seen))
             keeper = _KEEPERS[EvidenceType(item.evidence.evidence_type)]
             item.evidence.metadata["kept"] = False if differs else keeper(one, item)
         kept.settle()
+
+    def version(self, around: Surroundings, path: str, newest: Newest) -> str | None:
+        """The digest of the version before, if one was kept."""
+        if (around.base_path, path) not in self.versions and newest.task_id not in self.asked:
+            self.asked.add(newest.task_id)
+            for what, digest in _versions(newest.pack(), around):
+                self.versions.setdefault(what, digest)
+        return self.versions.get((around.base_path, path))
+
+
+def _versions(pack: EvidencePack | None, around: Surroundings) -> Iterator[tuple[tuple[str, str], str]]:
+    for claim in [] if pack is None else pack.evidence_list:
+        base, path = around.base_path, claim.expected.get("path", "")
+        if not claim.metadata.get("kept"):
+            continue
+        if claim.evidence_type == EvidenceType.FILE_SHA256:
+            yield (base, path), claim.expected["sha256"].lower()
+        elif claim.evidence_type == EvidenceType.DIRECTORY_TREE and claim.expected.get("files", 0) <= _MOST_LEARNED:
+            digest = claim.expected["digest"].lower()
+            yield (base, f"{path}/"), digest
+            with suppress(UnfitManifestError):
+                tree = claimed_tree(digest, claim.metadata.get("manifest"), around.kept)
+                for name, kind, content, _ in [] if tree is None else tree.entries:
+                    if kind != FOLDER:
+                        yield (base, os.path.join(path, os.fsdecode(name))), content.hex()
 
 
 def _holds(evidence: Evidence, seen: Seen) -> bool:
@@ -75,10 +115,10 @@ def _holds(evidence: Evidence, seen: Seen) -> bool:
 class _One:
     """The keeping of one claim."""
 
-    __slots__ = ("_around", "_keeper", "_kept", "_most")
+    __slots__ = ("_around", "_keeper", "_kept", "_most", "_newest")
 
-    def __init__(self, keeper: Keeper, around: Surroundings, kept: Round, most: int | None) -> None:
-        self._keeper, self._around, self._kept, self._most = keeper, around, kept, most
+    def __init__(self, keeper: Keeper, around: Surroundings, kept: Round, most: int | None, newest: Newest) -> None:
+        self._keeper, self._around, self._kept, self._most, self._newest = keeper, around, kept, most, newest
 
     def file(self, item: ToKeep) -> bool:
         expected = item.evidence.expected
@@ -122,10 +162,10 @@ class _One:
         if text is not None:
             claim.metadata["manifest"] = text
             return
-        what = (self._around.base_path, f"{claim.expected['path']}/")
+        name = f"{claim.expected['path']}/"
         if not self._kept.has(digest):
-            self._kept.bytes(data, like=self._keeper.versions.get(what))
-        self._keeper.versions[what] = digest
+            self._kept.bytes(data, like=self._keeper.version(self._around, name, self._newest))
+        self._keeper.versions[self._around.base_path, name] = digest
         claim.metadata.pop("manifest", None)
 
     def _content(self, path: str, digest: str, *, seen: bool, link: bool = False) -> bool:
@@ -134,7 +174,8 @@ class _One:
         if link:
             became = self._kept.link(path, self._around, digest)
         elif not self._kept.has(digest):
-            became = self._kept.file(path, self._around, digest, self._most, like=self._keeper.versions.get(what))
+            like = self._keeper.version(self._around, path, self._newest)
+            became = self._kept.file(path, self._around, digest, self._most, like=like)
         if became is Kept.KEPT:
             self._keeper.versions[what] = digest
         elif became is Kept.CHANGED and seen:

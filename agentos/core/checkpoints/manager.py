@@ -219,7 +219,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         pack_bytes, pack = self._checked_pack(evidence_pack)
         ending = self._ending_of(step_id, snapshot)
         seen = self._looked_at(pack, ending) if self.auto_verify else None  # (1)
-        with self._kept(pack, seen, ending.around) as kept:  # (2)
+        with self._kept(pack, seen, ending) as kept:  # (2)
             data = records.encode_pack(pack)[0] if kept else pack_bytes
             stored = self._commit(ending, data, pack, seen, checkpoint_id, lease)  # (3) (4)
         if seen is not None:
@@ -249,7 +249,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         block = Block(claims, given.evidence_list, looks_at_all=self.auto_verify)
         seen = self._looked_at(block.asked, ending)  # (1)
         pack_bytes, pack = self._checked_pack(EvidencePack(block.filled(seen), releases=list(releases)))
-        with self._kept(pack, block.seen(seen), ending.around, block.keeps) as kept:  # (2)
+        with self._kept(pack, block.seen(seen), ending, block.keeps) as kept:  # (2)
             data = records.encode_pack(pack)[0] if kept else pack_bytes
             return self._commit(ending, data, pack, seen if self.auto_verify else None, None, lease)  # (3) (4)
 
@@ -485,7 +485,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             after = None
         state = begun.state if after is None else after[1]
         around = self._around(begun.base_path if not self._moved else None, state)
-        return EndingStep(step_id, begun.begun_at, None if after is None else after[0], state, around)
+        return EndingStep(step_id, begun.task_id, begun.begun_at, None if after is None else after[0], state, around)
 
     def _looked_at(self, pack: EvidencePack, ending: EndingStep) -> list[Observation]:
         self._sync_files(pack, ending.around, datetime.fromisoformat(ending.begun_at))
@@ -496,7 +496,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         self,
         pack: EvidencePack,
         seen: Sequence[Observation | None] | None,
-        around: Surroundings,
+        ending: EndingStep,
         by_default: Sequence[bool] = (),
     ) -> Iterator[bool]:
         """While this lasts, what the pack claims and is to be kept is in the vault; whether that is anything."""
@@ -505,7 +505,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             yield False
             return
         with importing:
-            from agentos.core.checkpoints.keeping import ToKeep, wants  # noqa: PLC0415 - only who keeps pays for it
+            from agentos.core.checkpoints.keeping import Newest, ToKeep, wants  # noqa: PLC0415 - only who keeps pays for it
 
         defaults = by_default or [self._keeps_all] * len(items)
         looks = seen or [None] * len(items)
@@ -518,8 +518,13 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             yield False
             return
         with self._hands().keeping() as kept:
-            self._keeper().keep(wanted, around, kept)
+            newest = Newest(ending.task_id, lambda: self._newest_pack(ending.task_id))
+            self._keeper().keep(wanted, ending.around, kept, newest)
             yield True
+
+    def _newest_pack(self, task_id: str) -> EvidencePack | None:
+        newest = self._registry.checkpoints(task_id, 1, None, include_superseded=False)
+        return records.decode_pack(newest[0].pack or b"") if newest else None
 
     def _hands(self) -> Hands:
         return self._made_hands()

@@ -10,6 +10,7 @@ import pytest
 from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack
 from agentos.errors import EvidenceDefinitionError, InvalidInputError, VaultFullError
 from agentos.vault.keeping import Keeping
+from agentos.vault.vault import Vault
 
 
 def digest_of(data: bytes) -> str:
@@ -60,6 +61,7 @@ def test_what_is_proven_and_not_kept_is_said_wherever_that_matters(db: Path, wor
         assert [[], [note]] == [item.notes for item in report.items] == [item.notes for item in remembered.items]
         assert f"note: {note}" in report.table()
         assert "proven and not kept" in report.markdown()
+        task.release()
         assert (note,) == manager.recover("t").notes
         (work / "a\nbig").write_bytes(b"y" * 11)
         (work / "small").unlink()
@@ -175,6 +177,31 @@ def test_a_tree_that_is_known_to_be_kept_is_looked_at_and_not_kept_again(manager
     assert (True, 1) == (tree_of(manager, "out", n0="changed").metadata["kept"], len(asked))
     manager.collect()
     assert (True, 2) == (tree_of(manager, "out").metadata["kept"], len(asked))
+
+
+def test_a_new_process_keeps_differences_to_what_the_one_before_kept(db: Path, work: Path):
+    """Each step in a process of its own: of files and of trees only what changed is kept, and all of it comes back."""
+    lines = [hashlib.sha256(bytes([number])).hexdigest() for number in range(250)]
+    versions = {}
+    for number in range(6):
+        lines[number] = f"changed {number}"
+        versions[number] = "\n".join(lines).encode()
+        for name in ("alone", "out/inside"):
+            (work / name).parent.mkdir(exist_ok=True)
+            (work / name).write_bytes(versions[number] + name.encode())
+        for more in range(40):
+            (work / f"out/{more}").write_text(f"{more}")
+        with CheckpointManager(db) as manager, manager.task("t").step("tool_executed", {}) as step:
+            step.proves_file("alone")
+            step.proves_tree("out")
+    with CheckpointManager(db) as manager:
+        trees = [each.evidence_pack.evidence_list[1].expected["digest"] for each in manager.list_checkpoints("t")]
+        vault = Vault(manager._hands().place)
+        for name in ("alone", "out/inside"):
+            digests = [digest_of(version + name.encode()) for version in versions.values()]
+            assert list(range(6)) == [vault.header(digest).place for digest in digests]
+            assert [version + name.encode() for version in versions.values()] == [vault.read(digest) for digest in digests]
+        assert list(range(6)) == [vault.header(digest).place for digest in trees[::-1]]
 
 
 def test_a_vault_that_was_taken_away_under_a_running_agent_is_filled_again(manager: CheckpointManager, db: Path):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreUnavailableError, VaultFullError
-from agentos.vault import objects
+from agentos.vault import keeping, objects
 from agentos.vault.keeping import ChangedError
 from agentos.vault.objects import MOST_IN_MEMORY, MalformedError
 from agentos.vault.vault import Vault
@@ -68,9 +68,9 @@ def test_content_of_any_size_comes_back(vault: Vault, tmp_path: Path, size: int,
     """From memory, from an open file, to memory and to an open file; what is large goes through in pieces."""
     data = os.urandom(size) if kind == "random" else bytes(size)
     (tmp_path / "source").write_bytes(data)
-    with vault.keeping() as keeping, open(tmp_path / "source", "rb", buffering=0) as source:
-        digest = keeping.add_open(source.fileno(), size=size, expected=sha(data))
-        keeping.settle()
+    with vault.keeping() as session, open(tmp_path / "source", "rb", buffering=0) as source:
+        digest = session.add_open(source.fileno(), size=size, expected=sha(data))
+        session.settle()
     assert digest == sha(data)
     assert vault.read(digest) == data == copied(vault, digest, tmp_path / "copy")
     assert vault.size(digest) <= size + 100 if kind == "random" else vault.size(digest) < 10_000
@@ -81,9 +81,9 @@ def test_equal_content_is_kept_once(vault: Vault, keep: Keep):
     for _ in range(3):
         keep(b"the same" * 100)
     other = Vault(vault.root)
-    with other.keeping() as keeping:
-        keeping.add(b"the same" * 100)
-        keeping.settle()
+    with other.keeping() as session:
+        session.add(b"the same" * 100)
+        session.settle()
     assert [sha(b"the same" * 100)] == list(vault.digests())
 
 
@@ -124,6 +124,45 @@ def test_a_difference_to_what_is_not_there_is_not_made(vault: Vault, keep: Keep)
     assert vault.header(keep(data, "0" * 64)).kind != objects.DELTA
 
 
+def test_what_a_difference_stands_on_is_durable_before_it(vault: Vault, keep: Keep, monkeypatch: pytest.MonkeyPatch):
+    """Whoever kept it may have died before its name was, and a power cut would take what was built on it along."""
+    lines = text(300)
+    chain: list[str] = []
+    for number in range(4):
+        lines[number] = f"changed {number}\n".encode()
+        chain.append(keep(b"".join(lines), chain[-1] if chain else None))
+    synced: list[str] = []
+    monkeypatch.setattr(keeping.Keeping, "_sync", lambda _, path: synced.append(path))
+    later = Vault(vault.root)
+    with later.keeping() as round_:
+        fifth = round_.add(b"".join([*lines[:-1], b"another end\n"]), like=chain[3])
+        round_.settle()
+    assert (4, chain[0]) == (later.header(fifth).place, later.header(fifth).base.hex())
+    assert vault.path_of(chain[0]) in synced
+    synced.clear()
+    again = Vault(vault.root)
+    with again.keeping() as round_:
+        assert round_.has(chain[3])
+        round_.settle()
+    # The fourth is a difference to the third, and that to the first.
+    assert {vault.path_of(chain[each]) for each in (3, 2, 0)} == set(synced)
+
+
+def test_a_difference_whose_base_is_gone_is_not_there(vault: Vault, keep: Keep):
+    """Kept again, it is kept anew."""
+    lines = text(300)
+    base = keep(b"".join(lines))
+    lines[3] = b"changed\n"
+    digest = keep(b"".join(lines), base)
+    Path(vault.path_of(base)).unlink()
+    later = Vault(vault.root)
+    with later.keeping() as round_:
+        assert not round_.has(digest)
+        assert digest == round_.add(b"".join(lines))
+        round_.settle()
+    assert b"".join(lines) == later.read(digest)
+
+
 # What can be read, and by whom.
 
 
@@ -140,9 +179,9 @@ def test_it_is_private(vault: Vault, keep: Keep):
 
 def test_nothing_can_be_read_before_the_round_is_settled(vault: Vault):
     """And nothing is left of a round that is not."""
-    with vault.keeping() as keeping:
-        digest = keeping.add(b"half" * 100)
-        assert keeping.has(digest)
+    with vault.keeping() as session:
+        digest = session.add(b"half" * 100)
+        assert session.has(digest)
         assert not vault.has(digest)
     assert ([], []) == (list(vault.digests()), os.listdir(vault.draft()))
 
@@ -151,10 +190,10 @@ def test_what_changed_since_it_was_measured_is_not_kept(vault: Vault, tmp_path: 
     """The bytes under a digest are those bytes, small or large."""
     for size in (100, MOST_IN_MEMORY + 1):
         (tmp_path / "source").write_bytes(os.urandom(size))
-        with vault.keeping() as keeping, open(tmp_path / "source", "rb", buffering=0) as source:
+        with vault.keeping() as session, open(tmp_path / "source", "rb", buffering=0) as source:
             with pytest.raises(ChangedError):
-                keeping.add_open(source.fileno(), size=size, expected="1" * 64)
-            keeping.settle()
+                session.add_open(source.fileno(), size=size, expected="1" * 64)
+            session.settle()
     assert ([], []) == (list(vault.digests()), os.listdir(vault.draft()))
 
 
@@ -177,10 +216,10 @@ def test_damage_is_never_served(vault: Vault, tmp_path: Path, size: int, seed: i
     rng = random.Random(seed)
     data = rng.randbytes(size)
     (tmp_path / "source").write_bytes(data)
-    with vault.keeping() as keeping, open(tmp_path / "source", "rb", buffering=0) as source:
-        digest = keeping.add_open(source.fileno(), size=size)
-        other = keeping.add(b"another")
-        keeping.settle()
+    with vault.keeping() as session, open(tmp_path / "source", "rb", buffering=0) as source:
+        digest = session.add_open(source.fileno(), size=size)
+        other = session.add(b"another")
+        session.settle()
     whole = Path(vault.path_of(digest)).read_bytes()
     damages = [b"", whole[:-1], whole + b"x", Path(vault.path_of(other)).read_bytes()]
     for _ in range(20):
@@ -240,16 +279,16 @@ def test_a_link_in_the_vault_is_not_followed(vault: Vault, keep: Keep, tmp_path:
 def test_the_budget_is_kept(tmp_path: Path):
     """What would go over it is refused with the figures; nothing of the round is kept, and smaller things still fit."""
     vault = Vault(str(tmp_path / "vault"), limit=3000)
-    with vault.keeping() as keeping:
-        keeping.add(os.urandom(2000))
-        keeping.settle()
-    with vault.keeping() as keeping:
-        keeping.add(os.urandom(2000))
+    with vault.keeping() as session:
+        session.add(os.urandom(2000))
+        session.settle()
+    with vault.keeping() as session:
+        session.add(os.urandom(2000))
         with pytest.raises(VaultFullError, match=r"2,0\d\d bytes more would take the vault to 4,0\d\d of 3,000"):
-            keeping.settle()
-    with vault.keeping() as keeping:
-        small = keeping.add(os.urandom(500))
-        keeping.settle()
+            session.settle()
+    with vault.keeping() as session:
+        small = session.add(os.urandom(500))
+        session.settle()
     assert (2, True) == (len(list(vault.digests())), vault.has(small))
 
 
