@@ -1,4 +1,4 @@
-"""Files that a verb writes because it was told to: whole or not at all, for this user alone."""
+"""Files that a verb writes because it was told to: whole or not at all; a state for this user alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Folder:
         os.close(self.descriptor)
 
 
-def put(path: str, text: str) -> None:
+def put(path: str, text: str, *, private: bool = False) -> None:
     """Put this text into a file, in place of what is there; a pipe or a device is written to, and so is standard output.
 
     Raises:
@@ -43,7 +43,7 @@ def put(path: str, text: str) -> None:
             with open(path, "wb", buffering=0) as stream:
                 write_all(stream.fileno(), [text.encode()])
         else:
-            _replace(os.path.realpath(path), text.encode())
+            _replace(os.path.realpath(path), text.encode(), 0o600 if private else 0o666 & ~_umask())
     except OSError as error:
         raise StoreUnavailableError(
             f"{shown(path)}: cannot be written: {error.strerror}; it is as it was", hint="choose another place, and ask again"
@@ -70,9 +70,16 @@ def _is_stream(path: str) -> bool:
     return False
 
 
-def _replace(path: str, data: bytes) -> None:
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _replace(path: str, data: bytes, mode: int) -> None:
     above, name = os.path.split(path)
     with closing(_Folder(os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))) as folder:
         draft = f".{name}.{os.urandom(6).hex()}"
         with written(folder.descriptor, draft, [data]):
+            os.chmod(draft, mode, dir_fd=folder.descriptor)
             os.rename(draft, name, src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)

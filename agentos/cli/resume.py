@@ -66,7 +66,7 @@ def command(
                 refuse_in_workspace(manager, task_id, snapshot_out)
             recovery = _resumed(manager, task_id, repair=repair, wait=wait)
         if snapshot_out is not None and recovery.verdict in USABLE:
-            put(snapshot_out, json.dumps(recovery.snapshot))
+            put(snapshot_out, json.dumps(recovery.snapshot), private=True)
     if snapshot_out != STANDARD_OUTPUT:
         return recover.tell(door, recovery)
     note(recover.said(door, recovery))

@@ -48,7 +48,7 @@ def command(
     }
     _tell(checkpoint, ahead if supersede_later else None, dry_run=dry_run)
     if snapshot_out not in (None, STANDARD_OUTPUT) and not dry_run:
-        put(snapshot_out or "", json.dumps(snapshot))
+        put(snapshot_out or "", json.dumps(snapshot), private=True)
         door.answer(document, [])
     else:
         door.answer(document, [json.dumps(snapshot, indent=2)])

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 _LARGE_SNAPSHOT = 1_000_000
 KEEP_LIMIT = 16 << 20
+_PAGE = 256
 
 
 class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCalls, ReadingCalls):
@@ -331,6 +332,14 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             check_type(checkpoint_type)
         found = self._registry.checkpoints(task_id, limit, checkpoint_type, include_superseded=include_superseded)
         return [records.loaded_checkpoint(stored) for stored in found]
+
+    def checkpoint_ids(self, task_id: str) -> Iterator[str]:
+        """The ids on the task's timeline, newest first, however many there are."""
+        check_id("task_id", task_id)
+        below = 1 << 62
+        while page := self._registry.candidates(task_id, below, _PAGE):
+            yield from (stored.checkpoint_id or "" for stored in page)
+            below = page[-1].sequence or 0
 
     def get_step(self, step_id: str) -> records.Step | None:
         """The step of this id as it was begun, or None; also after a crash, also from another process."""

@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support import environment
@@ -23,12 +24,14 @@ def agentos(*arguments: object, cwd: Path | None = None, **extra: str) -> subpro
     return ended
 
 
-def on_a_terminal(*arguments: object, typed: str = "", **extra: str) -> tuple[int, str]:
+def on_a_terminal(
+    *arguments: object, typed: str = "", program: Sequence[str] = tuple(COMMAND), **extra: str
+) -> tuple[int, str]:
     """Run the command on a terminal of its own, on which this is typed; its exit code and what the terminal got."""
     leader, follower = pty.openpty()
     settings = {name: value for name, value in environment(TERM="xterm").items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], env=settings | extra, stdin=follower, stdout=follower, stderr=follower
+        [*program, *map(str, arguments)], env=settings | extra, stdin=follower, stdout=follower, stderr=follower
     )
     os.close(follower)
     os.write(leader, typed.encode())

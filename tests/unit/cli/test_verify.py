@@ -77,7 +77,7 @@ def test_verify_an_unknown_checkpoint(made: dict[str, str], db: Path):
     """Exit code 2, and where to look."""
     ended = agentos("verify", "nope", "--db", db)
     assert (Exit.USAGE, "") == (ended.returncode, ended.stdout)
-    assert "agentos: checkpoint nope: unknown\n  -> list_checkpoints(task_id) shows what there is\n" == ended.stderr
+    assert "agentos: checkpoint nope: unknown\n  -> `agentos log TASK` shows what there is\n" == ended.stderr
 
 
 def test_verify_json_is_one_document(made: dict[str, str], db: Path):
@@ -122,3 +122,59 @@ main(sys.argv[1:])
     )  # fmt: skip
     assert (Exit.SAFE, True) == (ended.returncode, "will not be recorded" in ended.stderr)
     assert before == dump(db)
+
+
+def test_verify_every_checkpoint_of_a_task(made: dict[str, str], db: Path, tmp_path: Path):
+    """Those on the timeline, oldest first; of what holds one line, of what does not everything, and the sum."""
+    ended = agentos("verify", "--task", "report", "--db", db)
+    assert (Exit.DIFFERS, "") == (ended.returncode, ended.stderr)
+    lines = ended.stdout.splitlines()
+    assert f"ok         checkpoint {made['good']} · task report-42 · number 1 · 1 evidence · require_all" == lines[0]
+    assert lines[1].startswith(f"FAILED     checkpoint {made['bad']} · ")
+    assert "2 checkpoints, of which 1 verified" == lines[-1]
+    assert made["later"] not in ended.stdout
+    assert "gone.txt" in ended.stdout
+
+
+def test_verify_everything(made: dict[str, str], db: Path, tmp_path: Path):
+    """Every task; one document, one set of reports for other programs."""
+    with CheckpointManager(db, tmp_path) as manager:
+        other = manager.commit_step(manager.begin_step("another", "tool_executed", {}), exists("out.txt")).checkpoint_id
+    junit = tmp_path / "r.xml"
+    ended = agentos("verify", "--all", "--db", db, "--json", "--junit", junit)
+    told = json.loads(ended.stdout)
+    assert (Exit.DIFFERS, "failed") == (ended.returncode, told["outcome"])
+    assert [other, made["good"], made["bad"]] == [each["checkpoint"]["checkpoint_id"] for each in told["reports"]]
+    assert 3 == junit.read_text().count("<testsuite ")
+    assert 0o644 == junit.stat().st_mode & 0o777
+    assert [0, 0] == [agentos("verify", *which, "--db", db).returncode for which in (("--task", "another"), (other,))]
+
+
+def test_verify_nothing_proves_nothing(db: Path, tmp_path: Path):
+    """A registry without a checkpoint, a task that only began: not 0, for nothing was measured."""
+    with CheckpointManager(db, tmp_path) as manager:
+        assert (Exit.UNCHECKED, "error") == unproven("--all", "--db", db)
+        manager.begin_step("t", "tool_executed", {})
+    assert (Exit.UNCHECKED, "error") == unproven("--task", "t", "--db", db)
+
+
+def unproven(*arguments: object) -> tuple[int, str]:
+    ended = agentos("verify", *arguments, "--json")
+    return ended.returncode, json.loads(ended.stdout)["outcome"]
+
+
+def test_verify_wants_to_know_what(made: dict[str, str], db: Path):
+    """One of the three, and no more."""
+    for arguments in ((), (made["good"], "--all"), ("--task", "report-42", "--all")):
+        assert Exit.USAGE == agentos("verify", *arguments, "--db", db).returncode
+
+
+def test_verify_shows_how_far_it_is_only_to_a_person(made: dict[str, str], db: Path):
+    """A terminal sees how many checkpoints were looked at, on a line that is taken away again; nobody else does."""
+    code = "import agentos.cli.progress as shown, agentos.cli.main as cli; shown._QUIET = shown._EVERY = 0; cli.main()"
+    arguments = ("verify", "--task", "report-42", "--db", db)
+    ended, said = on_a_terminal(*arguments, program=(sys.executable, "-c", code))
+    assert Exit.DIFFERS == ended
+    assert "\r\x1b[Kcheckpoints verified: 1 50 %" in said
+    assert said.rindex("checkpoints verified") < said.rindex("\r\x1b[K") < said.index("2 checkpoints, of which 1 verified")
+    assert "" == agentos(*arguments).stderr
