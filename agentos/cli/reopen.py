@@ -22,4 +22,4 @@ def command(door: Door, task_id: str, by: str, reason: str) -> None:
     with door.acting() as manager:
         task_id = task_named(manager, task_id)
         manager.reopen(task_id, by=by, reason=reason)
-    door.answer({"task_id": task_id}, [f"task {shown(task_id, 80)}: is open again"])
+    door.answer({"task_id": task_id}, [f"task {shown(task_id, 80)}: takes steps again"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentos._text import shown
+from agentos.cli.amounts import things
 from agentos.cli.door import Door, yes_option
 from agentos.cli.verb import verb
 from agentos.cli.word import word_options
@@ -28,5 +29,6 @@ def command(door: Door, task_id: str, by: str, reason: str, *, yes: bool) -> Non
         )
         door.confirm(f"Start task {shown(task_id, 80)} over? {upto[0].upper()}{upto[1:]}.", yes=yes)
         count = manager.restart(task_id, by=by, reason=reason)
-    lines = [f"task {shown(task_id, 80)}: starts over; {count} checkpoints left the timeline, and are kept"]
+    kept = "is" if count == 1 else "are"
+    lines = [f"task {shown(task_id, 80)}: starts over; {things(count, 'checkpoint')} left the timeline, and {kept} kept"]
     door.answer({"task_id": task_id, "superseded": count}, lines)

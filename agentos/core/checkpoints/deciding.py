@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agentos import _ways
-from agentos._text import listed, shown
+from agentos._text import shown
 from agentos._ways import Way
 from agentos.core.checkpoints import codec, resuming
+from agentos.core.checkpoints.choosing import chosen
 from agentos.core.checkpoints.holders import is_alive, is_running, left_running, new_holder
 from agentos.core.checkpoints.judging import Finding
 from agentos.core.checkpoints.lease import Lease
@@ -121,7 +122,8 @@ def accept(
             parts.sync_files(pack, parts.around(base, lambda: None), _EVER)
             about = [claim.description for claim in pack.evidence_list] + pack.releases
             metadata = {"accepted": {"by": by, "reason": reason, "what": about}}
-            there = manager.at(base)
+            # What was kept before is kept again: the next repair may need it.
+            there = manager.at(base, keep=any(each.evidence.metadata.get("kept") for each in found) or None)
             step_id = there.begin_step(task_id, "manual_checkpoint", snapshot, metadata=metadata, lease=lease)
             taken.append(there.commit_step(step_id, pack, lease=lease))
             parts.registry.decide(task_id, lease, decision(by, "accept", taken[-1].checkpoint_id, reason))
@@ -152,16 +154,10 @@ def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[Stor
 def _differences(parts: Parts, task_id: str, head: StoredStep, subjects: Sequence[str] | None) -> list[Finding]:
     task = parts.registry.task(task_id)
     assert task is not None, "it was claimed just now"
-    found = parts.survey(task).judged(head).findings
+    survey = parts.survey(task)
+    found = survey.judged(head).findings
     if subjects is not None:
-        names = {subject if ":" in subject else f"file:{subject}" for subject in subjects}
-        unknown = names - {finding.entry.subject for finding in found}
-        if unknown:
-            raise InvalidInputError(
-                f"subjects: {listed(sorted(unknown))}: nothing differs there",
-                hint=f"what differs: {listed(sorted(finding.entry.subject for finding in found)) or 'nothing'}",
-            )
-        found = [finding for finding in found if finding.entry.subject in names]
+        found = chosen(found, subjects, survey.stands(head))
     if not found:
         raise InvalidInputError(
             f"task {shown(task_id, 80)}: nothing differs, so there is nothing to accept",

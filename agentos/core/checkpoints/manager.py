@@ -457,12 +457,13 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         seen = self.verifier.observe_all([(item, around) for item in pack.evidence_list], once=True)
         return data, fingerprints([fingerprint(each) for each in seen])
 
-    def at(self, workspace: str | Path) -> CheckpointManager:
-        """This manager, looking from another base; registry and memory are shared."""
+    def at(self, workspace: str | Path, *, keep: bool | None = None) -> CheckpointManager:
+        """This manager, looking from another base, and keeping by default if that is said; registry and memory are shared."""
         view = object.__new__(CheckpointManager)
         view.__dict__.update(self.__dict__)
         view.verifier = self.verifier.moved(absolute(workspace, "workspace", self.base_path))
         view._moved = True
+        view._keeps_all = self._keeps_all if keep is None else keep
         return view
 
     def _checked_pack(self, given: EvidencePack) -> tuple[bytes, EvidencePack]:

@@ -74,7 +74,12 @@ def _again(claim: Evidence, finding: Finding, parts: Parts) -> Evidence | None:
     """The claim with what is there now; None if nothing of its type can be claimed of that."""
     fill = kind_of(claim).fill
     found = None if fill is None else fill(claim, _seen(claim, finding, parts))
-    return None if found is None else Evidence(claim.evidence_type, _about(finding), *found)
+    if found is None:
+        return None
+    expected, metadata = found
+    # What was kept is not what is there now.
+    fresh = {name: value for name, value in metadata.items() if name != "kept"}
+    return Evidence(claim.evidence_type, _about(finding), expected, fresh)
 
 
 def _commit_beneath(finding: Finding, parts: Parts) -> Evidence | None:

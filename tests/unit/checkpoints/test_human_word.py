@@ -174,7 +174,7 @@ def test_a_subject_that_does_not_differ_is_refused_with_those_that_do(manager: C
     """A typing mistake accepts nothing."""
     wrote(manager, "a", "1")
     (work / "a").unlink()
-    with pytest.raises(InvalidInputError, match="file:typo: nothing differs there") as error:
+    with pytest.raises(InvalidInputError, match="typo: nothing differs there") as error:
         manager.accept("t", **SAID, subjects=["typo"])
     assert "file:a" in error.value.hint
     assert 1 == len(manager.list_checkpoints("t"))

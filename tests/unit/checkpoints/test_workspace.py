@@ -204,3 +204,77 @@ def test_without_repair_it_says_what_it_would_do(task: Task, work: Path):
     said = refusal.value.recovery.explain()
     assert "overwrite main" in said
     assert "repair=True" in said
+
+
+# A person's word on a part of it.
+
+
+def last(task: Task, command: str, **state: int) -> None:
+    """The last thing that the task does before it lets go."""
+    shell(task, command, **state)
+    task.release()
+
+
+def accept(manager: CheckpointManager, *paths: str) -> list[str]:
+    taken = manager.accept("t", by="ada", reason="I looked", subjects=list(paths))
+    found: list[str] = taken.metadata["accepted"]["what"]
+    return found
+
+
+def test_one_edited_file_is_accepted_and_the_rest_is_put_back(task: Task, manager: CheckpointManager, work: Path):
+    """What a person changed stays, what a killed step left half-written goes back; all of it is still one world."""
+    task.resume({})
+    last(task, "echo done > report; echo milk > notes; mkdir docs; echo one > docs/a", n=1)
+    (work / "src/report").write_text("half")
+    (work / "src/notes").write_text("bread")
+    assert ["accepted: notes"] == accept(manager, "./notes")
+    assert ["report"] == [each.path for each in plan_of(manager)]
+    assert {"n": 1} == manager.resume("t", {}, repair=True)
+    assert ("done\n", "bread") == ((work / "src/report").read_text(), (work / "src/notes").read_text())
+    (work / "src/notes").write_text("changed again")
+    (work / "src/docs/a").write_text("changed too")
+    assert ["docs/a", "notes"] == [each.path for each in plan_of(manager)]
+
+
+def plan_of(manager: CheckpointManager) -> list:
+    found = manager.recover("t")
+    assert (Verdict.REPAIR, True) == (found.verdict, found.plan is not None)
+    return sorted(found.plan.operations, key=lambda each: each.path) if found.plan else []
+
+
+def test_a_folder_that_came_or_went_is_accepted_with_everything_in_it(task: Task, manager: CheckpointManager, work: Path):
+    """Files that came, went and changed beneath it; what lies elsewhere is not accepted with it."""
+    task.resume({})
+    last(task, "mkdir docs; echo one > docs/a; echo two > docs/b; echo x > other", n=1)
+    change = "rm docs/a; echo 2 > docs/b; mkdir docs/new; echo > docs/new/c; echo y > other"
+    subprocess.run(change, shell=True, check=True, cwd=work / "src")
+    assert {"accepted: docs/a", "accepted: docs/b", "accepted: docs/new", "accepted: docs/new/c"} == set(
+        accept(manager, "docs")
+    )
+    assert ["other"] == [each.path for each in plan_of(manager)]
+    accept(manager, "other")
+    assert Verdict.RESUME == manager.recover("t").verdict
+
+
+def test_a_path_at_which_nothing_differs_is_a_mistake(task: Task, manager: CheckpointManager, work: Path):
+    """A name that is typed wrong is not accepted as gone."""
+    task.resume({})
+    last(task, "echo milk > notes", n=1)
+    (work / "src/notes").write_text("bread")
+    for wrong in ("notse", "main", "../src/notes", "notes/x"):
+        with pytest.raises(InvalidInputError, match="nothing differs there"):
+            accept(manager, "notes", wrong)
+    assert 2 == len(manager.list_checkpoints("t"))
+
+
+def test_all_of_it_is_accepted_and_kept(task: Task, manager: CheckpointManager, work: Path):
+    """What was accepted can be put back in its turn: the next crash finds it in the vault."""
+    task.resume({})
+    last(task, "echo milk > notes", n=1)
+    (work / "src/notes").write_text("bread")
+    (work / "src/more").write_text("more")
+    assert ["accepted: tree:."] == accept(manager, ".")
+    accepted = contents(work / "src")
+    (work / "src/notes").write_text("half")
+    assert {"n": 1} == manager.resume("t", {}, repair=True)
+    assert accepted == contents(work / "src")
