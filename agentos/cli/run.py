@@ -57,6 +57,7 @@ def _files(_: click.Context, __: click.Parameter, incomplete: str) -> list[Compl
 @click.option("--exclude", multiple=True, metavar="LINE", help="Leave this out of --workspace and --tree, as .gitignore would.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Prove and keep this file.")
 @click.option("--tree", "trees", multiple=True, metavar="PATH", help="Prove and keep everything in this folder.")
+@click.option("--gone", multiple=True, metavar="PATH", help="Prove that nothing is here.")
 @click.option(
     "--not-rerunnable", is_flag=True, help="It must not run twice: if it may have run, a person decides (exit code 4)."
 )

@@ -29,11 +29,11 @@ _LONGEST = 200
 
 
 class FailedError(Exception):
-    """The command ran, and did not end with exit code 0, or without what it was to leave."""
+    """The command ran, and did not end with exit code 0, or not with what it was to leave."""
 
-    def __init__(self, ran: CommandRun, lost: str = "") -> None:
+    def __init__(self, ran: CommandRun, otherwise: str = "") -> None:
         how = f"exit code {ran.exit_code}" if ran.exit_code is not None else f"it was ended by signal {ran.signal}"
-        super().__init__(f"it ended well and left no {shown(lost, 120)}" if lost else how)
+        super().__init__(f"it ended well, and {otherwise}" if otherwise else how)
         self.ran = ran
 
 
@@ -52,6 +52,7 @@ class Asked:
     exclude: tuple[str, ...]
     files: tuple[str, ...]
     trees: tuple[str, ...]
+    gone: tuple[str, ...]
     not_rerunnable: bool
     expected: tuple[str, ...]
 
@@ -130,6 +131,8 @@ class Step:
             metadata={RUN_MARK: {"step": self.name, "argv": argv, "cwd": os.getcwd()}},
             expects=expects,
             rerunnable=not asked.not_rerunnable,
+            # The claim of a workspace has all of it; what is only named is kept as it is, for a command that is run again.
+            touches=[self._place(path) for path in self._named] if self.base is None else None,
         )
 
     def run(self, block: StepBlock, task: Task, registry: str, stdout: IO[Any] | None) -> CommandRun:
@@ -152,18 +155,28 @@ class Step:
         self._prove(block, ran)
         return ran
 
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """The files that are said to be there, or gone, once it has run."""
+        return (*self.asked.files, *self.asked.expected, *self.asked.gone)
+
     def _prove(self, block: StepBlock, ran: CommandRun) -> None:
         asked = self.asked
         for path in (*asked.files, *asked.expected, *asked.trees):
             if not os.path.exists(path):
                 # Committed unverified, it would be a checkpoint that nothing can be resumed from; begun, it is run again.
-                raise FailedError(ran, path)
-        if asked.workspace is None and not (asked.files or asked.trees or asked.expected):
+                raise FailedError(ran, f"left no {shown(path, 120)}")
+        for path in asked.gone:
+            if os.path.lexists(path):
+                raise FailedError(ran, f"{shown(path, 120)} is still there")
+        if asked.workspace is None and not (self._named or asked.trees):
             # Nothing else would say that it is done.
             ran.evidence.metadata["lifetime"] = "lasting"
         block.proves(ran.evidence)
         for path in (*asked.files, *asked.expected):
             block.proves_file(self._place(path))
+        for path in asked.gone:
+            block.proves_absent(self._place(path))
         for path in asked.trees:
             block.proves_tree(self._place(path), asked.exclude)
 

@@ -151,6 +151,23 @@ def test_a_file_that_is_not_there_is_no_success(db: Path, work: Path):
     assert 0 == run(db, "--file", "made", "--", "touch", "made", cwd=work).returncode
 
 
+def test_named_files_are_put_back_before_a_command_runs_again(db: Path, work: Path):
+    """From the first line on: what is proven later, what was there before, and what is to be gone."""
+    (work / "old").write_text("old\n")
+    words = ["--", "sh", "-c", "cat old >> new; rm old; test -e ../go"]
+    options = ["--file", "new", "--gone", "old"]
+    for _ in range(2):
+        assert 1 == run(db, *options, *words, cwd=work).returncode
+    (work.parent / "go").touch()
+    assert 0 == run(db, *options, *words, cwd=work).returncode
+    assert ("old\n", False) == ((work / "new").read_text(), (work / "old").exists())
+    (work / "old").write_text("again")
+    assert "put back: " in run(db, "--file", "new", "--", "true", cwd=work).stderr
+    assert not (work / "old").exists()
+    kept = run(db, "--gone", "new", "--step", "take", "--", "true", cwd=work)
+    assert (Exit.DIFFERS, True) == (kept.returncode, "new is still there" in kept.stderr)
+
+
 def test_finish_ends_the_task(db: Path, work: Path, line):
     """Measured first; what is done is still skipped, and nothing else is begun."""
     line("sh", "-c", "echo 1 > a")
