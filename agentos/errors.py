@@ -218,6 +218,21 @@ class VaultFullError(VaultError):
     """Keeping this would take the vault over its budget; nothing was kept, and nothing was committed."""
 
 
+# What leaves and what comes in.
+
+
+class ArchiveRefusedError(CheckpointError):
+    """An archive that is not what agentos writes, or not any more; nothing of it was taken in."""
+
+
+class TaskTakenError(CheckpointError):
+    """Something that is to be imported is here already; nothing was changed."""
+
+
+class BackupUnsoundError(StoreError):
+    """The copy was made, and something in it is damaged or missing; it did not get its name."""
+
+
 # What hands say.
 
 

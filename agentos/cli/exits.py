@@ -49,6 +49,7 @@ MEANINGS = {
 ERRORS: tuple[tuple[type[errors.AgentosError], Exit], ...] = (
     (errors.SchemaTooNewError, Exit.TOO_NEW),
     (errors.StoreBusyError, Exit.CONFLICT),
+    (errors.BackupUnsoundError, Exit.DIFFERS),
     (errors.StoreError, Exit.UNAVAILABLE),
     (errors.CheckpointFormatError, Exit.UNAVAILABLE),
     (errors.InvalidInputError, Exit.USAGE),
@@ -57,6 +58,7 @@ ERRORS: tuple[tuple[type[errors.AgentosError], Exit], ...] = (
     (errors.StepNotFoundError, Exit.USAGE),
     (errors.EvidenceMismatchError, Exit.DIFFERS),
     (errors.NotVerifiedError, Exit.DIFFERS),
+    (errors.ArchiveRefusedError, Exit.DIFFERS),
     # Everything is as it was before, and so it still differs.
     (errors.RestoreFailedError, Exit.DIFFERS),
     (errors.EvidenceUnavailableError, Exit.UNCHECKED),
@@ -68,6 +70,7 @@ ERRORS: tuple[tuple[type[errors.AgentosError], Exit], ...] = (
     (errors.StepIdTakenError, Exit.CONFLICT),
     (errors.CheckpointIdTakenError, Exit.CONFLICT),
     (errors.TaskFinishedError, Exit.CONFLICT),
+    (errors.TaskTakenError, Exit.CONFLICT),
     (errors.SupersededError, Exit.CONFLICT),
     (errors.NotInterruptedError, Exit.CONFLICT),
     (errors.TaskHeldError, Exit.CONFLICT),

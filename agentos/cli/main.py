@@ -43,8 +43,9 @@ VERBS = {
     "prune": Place("prune:command", "Let old checkpoints go and give their space back; --dry-run only says what."),
     "vault": Place("vault:command", "Show what kept content takes and is needed for; --collect removes the rest."),
     "stats": Place("stats:command", "Evidence over time: what failed, could not be checked, was flaky."),
-    "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
+    "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
+    "backup": Place("backup:command", "Copy registry and vault into one file, and prove that it is whole."),
     "completion": Place("completion:command", "Print what a shell must read to complete verbs, options and ids."),
 }
 

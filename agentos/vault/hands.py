@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos._disk import unavailable
 from agentos._fork import importing
@@ -22,6 +22,7 @@ from agentos.vault.restoring import Restorer
 from agentos.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from agentos.core.checkpoints.archived import BackedUp
     from agentos.core.checkpoints.checkup import Content, Findings, Progress
 
 Take = Callable[[memoryview], object]
@@ -75,6 +76,12 @@ class VaultHands:
             from agentos.vault.examining import examine  # noqa: PLC0415 - as above
 
         return examine(self.vault, needed, findings, deep=deep, progress=progress)
+
+    def back_up(self, target: str, **given: Any) -> BackedUp:
+        with importing:
+            from agentos.vault.backups import back_up  # noqa: PLC0415 - as above
+
+        return back_up(self.vault, target, **given)
 
     def content(self, digest: str) -> bytes | None:
         try:

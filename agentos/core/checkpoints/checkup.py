@@ -118,6 +118,10 @@ class Checkup:
         """Whether everything is there and as it was written, as far as this looked."""
         return not self.counts
 
+    def in_words(self) -> str:
+        """What was found, in short."""
+        return ", ".join(f"{count} x {kind}" for kind, count in self.counts.items())
+
     @property
     def only_unreadable(self) -> bool:
         """Whether all that was found is what could not be looked at from here."""

@@ -15,7 +15,8 @@ from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.restores import Collected, Copied, Restored, RestorePlan, Thing
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.checkup import Content, Findings, Progress
+    from agentos.core.checkpoints.archived import BackedUp
+    from agentos.core.checkpoints.checkup import Checkup, Content, Findings, Progress
 
 # Why what is at this absolute path must stay as it is, in words; nothing if it need not. Told whether anything is there.
 Protected = Callable[[str, bool], str]
@@ -90,6 +91,18 @@ class Hands(Protocol):
         Args:
             deep: read it all; else only what is said of it on the outside.
         """
+
+    def back_up(
+        self,
+        target: str,
+        *,
+        copy_registry: Callable[[str], None],
+        look: Callable[[str], Checkup],
+        replace: bool,
+        damaged: bool,
+        progress: Progress,
+    ) -> BackedUp:
+        """A copy of registry and vault in one file, which was looked at before it got its name."""
 
     def make_folder(self, path: str) -> None:
         """Make this folder and those above it, where there is none."""

@@ -105,3 +105,10 @@ def check_ttl(ttl: object) -> float | None:
         if 0 < seconds < math.inf:
             return seconds
     raise InvalidInputError(f"ttl must be a positive number of seconds or None, found {shown(ttl, 80)}")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or false, and nothing that is only taken for one of them."""
+    if type(value) is not bool:
+        raise InvalidInputError(f"{name} must be true or false, found {shown(value, 60)}")
+    return value

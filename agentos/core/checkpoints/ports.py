@@ -356,6 +356,9 @@ class Registry(Protocol):
         Raises nothing for what is damaged: that is what it tells.
         """
 
+    def copy_to(self, path: str) -> None:
+        """Copy the whole registry, as it is at one moment, into a file that is not there yet."""
+
     def settle(self) -> None:
         """Make everything that can be read now durable. Reading alone does not prove that."""
 

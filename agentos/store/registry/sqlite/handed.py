@@ -77,6 +77,12 @@ class HandedMethods:
 
         return self._database.read(lambda connection: examine(connection, deep=deep, progress=progress))
 
+    def copy_to(self, path: str) -> None:
+        with importing:
+            from agentos.store.registry.sqlite.copying import copy  # noqa: PLC0415 - as above
+
+        self._database.read(lambda connection: copy(connection, path))
+
     def needed_by(self, key: int) -> Needing | None:
         return self._database.read(lambda connection: restores.needed_by(Tables(connection), key))
 

@@ -1,0 +1,38 @@
+"""What left the store in one file, or came in from one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.checkup import Checkup
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """A backup, and what was found in it when it was unpacked and looked at."""
+
+    path: str
+    bytes: int
+    checkup: Checkup
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can carry it."""
+        return {"path": self.path, "bytes": self.bytes, "checkup": self.checkup.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A task that was exported or imported: its rows by table, its kept contents, and those that are needed and not there."""
+
+    task_id: str
+    path: str
+    rows: dict[str, int]
+    contents: int
+    bytes: int
+    missing: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can carry it."""
+        return asdict(self)
