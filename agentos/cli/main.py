@@ -46,6 +46,8 @@ VERBS = {
     "migrate": Place("migrate:command", "Bring a registry to the schema this version needs."),
     "doctor": Place("doctor:command", "Is everything that was stored still there, and as it was written? --deep reads it all."),
     "backup": Place("backup:command", "Copy registry and vault into one file, and prove that it is whole."),
+    "export": Place("export:command", "Write one task with all that it needs into one file."),
+    "import": Place("import_:command", "Take over a task that was exported elsewhere."),
     "completion": Place("completion:command", "Print what a shell must read to complete verbs, options and ids."),
 }
 

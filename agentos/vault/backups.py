@@ -62,7 +62,7 @@ def back_up(
     _refuse_inside(vault, target)
     with drafted(target, replace=replace) as folder:
         archive, top = os.path.join(folder, "archive"), f"agentos-backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        with _nothing_collected(vault, lambda: copy_registry(os.path.join(folder, REGISTRY))):
+        with nothing_collected(vault, lambda: copy_registry(os.path.join(folder, REGISTRY))):
             _write(vault, folder, archive, top, progress)
         os.unlink(os.path.join(folder, REGISTRY))
         unpacked = os.path.join(folder, "unpacked")
@@ -79,7 +79,7 @@ def back_up(
 
 
 @contextmanager
-def _nothing_collected(vault: Vault, copy_registry: Callable[[], None]) -> Iterator[None]:
+def nothing_collected(vault: Vault, copy_registry: Callable[[], None]) -> Iterator[None]:
     """Copy the registry, and let nobody remove content until the block is left."""
     while True:
         if not os.path.isdir(vault.root):

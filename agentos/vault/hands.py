@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos._disk import unavailable
@@ -22,16 +22,17 @@ from agentos.vault.restoring import Restorer
 from agentos.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.archived import BackedUp
+    from agentos.core.checkpoints.archived import BackedUp, Take
     from agentos.core.checkpoints.checkup import Content, Findings, Progress
+    from agentos.core.checkpoints.hands import Hands
 
-Take = Callable[[memoryview], object]
+TakePiece = Callable[[memoryview], object]
 
 
 class Eyes(Protocol):
     """How what a claim names is read."""
 
-    def read_file(self, path: str, around: Surroundings, begin: Callable[[int], Take | None]) -> bool:
+    def read_file(self, path: str, around: Surroundings, begin: Callable[[int], TakePiece | None]) -> bool:
         """Hand on the content of a file; `begin` is told about how much that is, and says what takes it."""
 
     def read_link(self, path: str, around: Surroundings) -> bytes | None:
@@ -83,6 +84,22 @@ class VaultHands:
 
         return back_up(self.vault, target, **given)
 
+    def write_archive(self, target: str, *given: Any, **named: Any) -> dict[str, Any]:
+        told: dict[str, Any] = _portable().write_archive(self.vault, target, *given, **named)
+        return told
+
+    def read_archive(self, path: str, import_rows: Callable[[Callable[[Take], None]], str]) -> dict[str, Any]:
+        told: dict[str, Any] = _portable().read_archive(path, self.vault, import_rows)
+        return told
+
+    def scratch(self) -> AbstractContextManager[str]:
+        folder: AbstractContextManager[str] = _portable().scratch_folder()
+        return folder
+
+    def take_over(self, source: Hands, digests: list[str], commit: Callable[[], object]) -> None:
+        assert isinstance(source, VaultHands), "archives are read into vaults"
+        _portable().take_over(self.vault, source.vault, digests, commit)
+
     def content(self, digest: str) -> bytes | None:
         try:
             return self.vault.read(digest)
@@ -118,6 +135,13 @@ class VaultHands:
         return "all of it was done" if settled.state == DONE else "everything is as it was before"
 
 
+def _portable() -> Any:
+    with importing:
+        from agentos.vault import portable  # noqa: PLC0415 - tasks seldom move
+
+    return portable
+
+
 def _below(base: str, protected: Protected) -> Protected:
     return lambda path, is_there: protected(os.path.join(base, path), is_there)
 
@@ -142,7 +166,7 @@ class KeepingRound:
             receivers: list[Receiver] = []
             too_large = False
 
-            def begin(size: int) -> Take | None:
+            def begin(size: int) -> TakePiece | None:
                 nonlocal too_large
                 too_large = most is not None and size > most
                 if too_large:

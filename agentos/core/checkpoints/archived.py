@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentos.core.checkpoints.checkup import Checkup
+
+# Takes the name of a table, and a row by its columns.
+Take = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)

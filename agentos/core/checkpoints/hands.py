@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentos.core.checkpoints.observing import Surroundings
 from agentos.core.checkpoints.restores import Collected, Copied, Restored, RestorePlan, Thing
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints.archived import BackedUp
+    from agentos.core.checkpoints.archived import BackedUp, Take
     from agentos.core.checkpoints.checkup import Checkup, Content, Findings, Progress
 
 # Why what is at this absolute path must stay as it is, in words; nothing if it need not. Told whether anything is there.
@@ -103,6 +103,31 @@ class Hands(Protocol):
         progress: Progress,
     ) -> BackedUp:
         """A copy of registry and vault in one file, which was looked at before it got its name."""
+
+    def write_archive(
+        self,
+        target: str,
+        task_id: str,
+        copy_rows: Callable[[Take], None],
+        needed: Callable[[], list[str]],
+        *,
+        replace: bool,
+        progress: Progress,
+    ) -> dict[str, Any]:
+        """The archive of a task: its rows, then the contents that it needs; what its manifest says."""
+
+    def read_archive(self, path: str, import_rows: Callable[[Callable[[Take], None]], str]) -> dict[str, Any]:
+        """Take the rows and contents of an archive in; what its manifest says.
+
+        Raises:
+            ArchiveRefusedError: it is not what was written, or not any more.
+        """
+
+    def scratch(self) -> AbstractContextManager[str]:
+        """A private folder, for as long as the block lasts."""
+
+    def take_over(self, source: Hands, digests: list[str], commit: Callable[[], object]) -> None:
+        """Keep what others hold, durably, then commit what names it."""
 
     def make_folder(self, path: str) -> None:
         """Make this folder and those above it, where there is none."""

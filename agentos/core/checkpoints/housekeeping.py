@@ -9,15 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from agentos._fork import importing
-from agentos.core.checkpoints.identifiers import check_flag
+from agentos.core.checkpoints.identifiers import check_flag, check_id
 from agentos.core.checkpoints.verifier import absolute
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentos.core.checkpoints.archived import BackedUp
+    from agentos.core.checkpoints.archived import BackedUp, Moved
     from agentos.core.checkpoints.checkup import Checkup, Progress
     from agentos.core.checkpoints.hands import Hands
+    from agentos.core.checkpoints.moving import Store
     from agentos.core.checkpoints.ports import Registry
 
 
@@ -77,6 +78,48 @@ class HousekeepingCalls:
             damaged=check_flag("damaged", damaged),
             progress=tell,
         )
+
+    def export_task(self, task_id: str, path: str | Path, *, replace: bool = False, progress: Progress | None = None) -> Moved:
+        """One task with all that it needs in one file, for another registry. `missing` names kept content that is not whole.
+
+        Raises:
+            CheckpointNotFoundError: no such task.
+            StoreCorruptError: something of the task is damaged; nothing was written.
+            RestoreInterruptedError: a restore of it has not ended; resume the task first.
+        """
+        moving = _lazily("moving")
+        found: Moved = moving.export_task(
+            self.store(),
+            check_id("task_id", task_id),
+            absolute(path, "path"),
+            replace=check_flag("replace", replace),
+            progress=progress or _lazily("checkup").silent,
+        )
+        return found
+
+    def import_task(self, path: str | Path, *, progress: Progress | None = None) -> Moved:
+        """Take over the task of an archive, wholly or not at all. Nobody holds it here, whoever held it there.
+
+        Raises:
+            ArchiveRefusedError: it is not whole, or not what was exported; nothing was changed.
+            TaskTakenError, CheckpointIdTakenError, WorkspaceTakenError: something of it is here already.
+        """
+        moving = _lazily("moving")
+        same: Any = type(self)
+
+        def apart(folder: str) -> Any:
+            # Nothing of it is to survive a power cut.
+            return same(f"{folder}/registry.sqlite", durability="relaxed")
+
+        found: Moved = moving.import_task(
+            self.store(), absolute(path, "path"), apart, progress=progress or _lazily("checkup").silent
+        )
+        return found
+
+    def store(self) -> Store:
+        """Registry and hands, for who looks after both."""
+        found: Store = _lazily("moving").Store(self._registry, self._hands())
+        return found
 
     # What the manager gives.
 

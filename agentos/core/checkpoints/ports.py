@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 from agentos.core.checkpoints.lifecycle import StepState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentos.core.checkpoints.archived import Take
     from agentos.core.checkpoints.checkup import Examined, Progress
     from agentos.core.checkpoints.lease import Lease
     from agentos.core.checkpoints.nesting import Entry
@@ -358,6 +361,22 @@ class Registry(Protocol):
 
     def copy_to(self, path: str) -> None:
         """Copy the whole registry, as it is at one moment, into a file that is not there yet."""
+
+    def export_task(self, task_id: str, take: Take) -> Examined:
+        """Hand on every row of one task, in one view of the registry; it may be asked for once more from the start.
+
+        Raises:
+            CheckpointNotFoundError: nothing was ever begun under this id.
+            StoreCorruptError: something of it is damaged or gone.
+        """
+
+    def import_task(self, source: Callable[[Take], None]) -> str:
+        """Store a task that comes from elsewhere, wholly or not at all; its id. `source` hands on every row.
+
+        Raises:
+            ArchiveRefusedError: something that comes is not as it was written.
+            TaskTakenError, CheckpointIdTakenError, WorkspaceTakenError: something of it is here already.
+        """
 
     def settle(self) -> None:
         """Make everything that can be read now durable. Reading alone does not prove that."""

@@ -15,7 +15,7 @@ from typing import Any
 from agentos._text import shown
 from agentos.core.checkpoints.checkup import Examined, Findings, Progress
 from agentos.core.checkpoints.sealing import seal, sha256
-from agentos.errors import StoreCorruptError
+from agentos.errors import AgentosError, StoreCorruptError
 from agentos.store import failures
 from agentos.store.named_sql import load_queries
 from agentos.store.registry.sqlite import decided, keys, restores, schemas
@@ -33,8 +33,8 @@ _INDEXES: dict[str, tuple[str, tuple[str, ...], bool]] = {
     "idempotency_keys_again": ("idempotency_keys", ("key", "request_hash"), False),
     "restores_of_task": ("restores", ("task_id", "begun_at", "restore_id"), False),
 }
-# Seals that fit raise nothing; see `_Examination.checked`.
-_DAMAGED = (StoreCorruptError, TypeError, ValueError, AttributeError)
+# What a row that is not as it was written can raise; one whose seal fits, but that was made up, also when it is looked into.
+DAMAGED = (AgentosError, TypeError, ValueError, AttributeError, LookupError)
 
 Row = tuple[Any, ...]
 
@@ -58,23 +58,13 @@ class _Examination:
         self._structure(deep=deep)
         with self._told("schema_version"):
             schemas.examine(self._execute, CHECKS, self._findings)
-        tell = self._relations
-        self._table("tasks", checked_task, tell.task)
-        self._table("touched", _checked_touched, tell.touched)
-        self._table("steps", checked_step, tell.step)
-        self._table("snapshots", _checked_snapshot, tell.snapshot)
-        self._table("names", tuple, tell.name)
-        self._table("verifications", _sealed("verification/1"), tell.verification)
-        self._table("claims", tuple, tell.claim)
-        self._table("decisions", _sealed(decided.KIND), tell.decision)
-        self._table("idempotency_keys", keys.checked, tell.key)
-        self._table("restores", restores.checked, tell.restore)
-        self._table("workspaces", _sealed(restores.WORKSPACE), None)
+        for table, check in CHECKS_OF.items():
+            self._table(table, check, self._relations.takes(table))
         for index, (table, _, _) in _INDEXES.items():
             self._index(index, table)
         self._runs()
-        tell.compare()
-        return Examined(self._findings, self._rows, tell.needing, tell.restores)
+        self._relations.compare()
+        return Examined(self._findings, self._rows, self._relations.needing, self._relations.restores)
 
     def _structure(self, *, deep: bool) -> None:
         self._progress("structure", 0, 1)
@@ -94,9 +84,7 @@ class _Examination:
                 done += 1
                 if done % _EVERY == 0:
                     self._progress(table, done, total)
-                checked = self._checked(table, row, check)
-                if checked is not None and tell is not None:
-                    tell(checked)
+                self._look_at(table, row, check, tell)
         self._rows[table] = done
         self._progress(table, done, done)
 
@@ -114,13 +102,16 @@ class _Examination:
                     self._sums[index] += hash(tuple(row[number] for number in columns))
             yield row
 
-    def _checked(self, table: str, row: Row, check: Callable[[Row], Any]) -> Any:
+    def _look_at(self, table: str, row: Row, check: Callable[[Row], Any], tell: Callable[[Any], None] | None) -> None:
         try:
-            return check(row)
-        except _DAMAGED:
+            checked = check(row)
+            if tell is not None:
+                tell(checked)
+        except DAMAGED as error:
             first = ", ".join(shown(value, 80) for value in row[:2])
-            self._findings.add("row", f"{table}: {first}", "its seal does not fit what it holds")
-            return None
+            sealed = isinstance(error, (StoreCorruptError, UnfitError))
+            what = "its seal does not fit what it holds" if sealed else f"what it holds cannot be read: {error}"
+            self._findings.add("row", f"{table}: {first}", what)
 
     def _index(self, index: str, table: str) -> None:
         with self._told(f"index {index}"):
@@ -148,22 +139,39 @@ class _Examination:
             self._findings.add("structure", where, f"cannot be read: {error}")
 
 
+class UnfitError(ValueError):
+    """A seal that does not fit."""
+
+
 def _sealed(kind: str) -> Callable[[Row], Row]:
     """The check of rows whose last column is a seal over all others."""
 
     def checked(row: Row) -> Row:
         if row[-1] != seal(kind, row[:-1]):
-            raise ValueError
+            raise UnfitError
         return row
 
     return checked
 
 
-_checked_touched = _sealed(restores.TOUCHED)
-
-
 def _checked_snapshot(row: Row) -> Row:
     _, codec, base, digest, data = row
     if codec != "json" or base is not None or type(data) is not bytes or sha256(data) != digest:
-        raise ValueError
+        raise UnfitError
     return row
+
+
+# How the rows of each table are checked, in the order in which relations.py takes them.
+CHECKS_OF: dict[str, Callable[[Row], Any]] = {
+    "tasks": checked_task,
+    "touched": _sealed(restores.TOUCHED),
+    "steps": checked_step,
+    "snapshots": _checked_snapshot,
+    "names": tuple,
+    "verifications": _sealed("verification/1"),
+    "claims": tuple,
+    "decisions": _sealed(decided.KIND),
+    "idempotency_keys": keys.checked,
+    "restores": restores.checked,
+    "workspaces": _sealed(restores.WORKSPACE),
+}

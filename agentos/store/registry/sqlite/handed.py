@@ -20,6 +20,9 @@ from agentos.store.registry.sqlite import restores
 from agentos.store.registry.sqlite.tables import Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentos.core.checkpoints.archived import Take
     from agentos.core.checkpoints.checkup import Examined, Progress
 
 
@@ -82,6 +85,18 @@ class HandedMethods:
             from agentos.store.registry.sqlite.copying import copy  # noqa: PLC0415 - as above
 
         self._database.read(lambda connection: copy(connection, path))
+
+    def export_task(self, task_id: str, take: Take) -> Examined:
+        with importing:
+            from agentos.store.registry.sqlite.exporting import export_task  # noqa: PLC0415 - as above
+
+        return self._database.read(lambda connection: export_task(connection, task_id, take))
+
+    def import_task(self, source: Callable[[Take], None]) -> str:
+        with importing:
+            from agentos.store.registry.sqlite.incoming import take_in  # noqa: PLC0415 - as above
+
+        return self._database.write(lambda connection: take_in(connection, source, _refuse_overlap), synced=True)
 
     def needed_by(self, key: int) -> Needing | None:
         return self._database.read(lambda connection: restores.needed_by(Tables(connection), key))

@@ -279,3 +279,49 @@ select step_key from steps where step_key > ? order by step_key limit ?;
 
 -- name: snapshot_size
 select coalesce(sum(length(bytes)), 0) from snapshots where snapshot_id in (?, ?);
+
+-- One task with all that is its own, for an archive: each table in the order of its columns.
+
+-- name: task_tasks
+select * from tasks where task_id = ?;
+
+-- name: task_touched
+select touched.* from touched join steps on steps.step_id = touched.step_id where steps.task_id = ?;
+
+-- name: task_steps
+select * from steps where task_id = ? order by step_key;
+
+-- name: task_snapshots
+select * from snapshots where snapshot_id in (
+    select begin_snapshot from steps where task_id = ?1 union select commit_snapshot from steps where task_id = ?1
+) order by snapshot_id;
+
+-- name: task_names
+select names.* from names join steps on steps.step_key = names.step_key where steps.task_id = ?;
+
+-- name: task_verifications
+select * from verifications where step_id in (select step_id from steps where task_id = ?) order by step_id, number;
+
+-- name: task_claims
+select task_id, subject, sequence, item, lifetime, base, standing, rules from claims where task_id = ?;
+
+-- name: task_decisions
+select * from decisions where task_id = ? order by number;
+
+-- name: task_idempotency_keys
+select * from idempotency_keys where task_id = ?;
+
+-- name: task_restores
+select * from restores where task_id = ? order by begun_at, restore_id;
+
+-- name: task_workspaces
+select * from workspaces where task_id = ?;
+
+-- name: import_step
+insert into steps values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: import_snapshot
+insert into snapshots (snapshot_id, codec, base_id, sha256, bytes) values (?, ?, ?, ?, ?);
+
+-- name: newest_snapshot
+select coalesce(max(snapshot_id), 0) from snapshots;

@@ -154,9 +154,12 @@ class Tables:
         if checkpoint_id == checkpoint_id_of(step_id):
             return
         if self._named(checkpoint_id) is not None or self.step(STEP_PREFIX + checkpoint_id) is not None:
-            raise CheckpointIdTakenError(
-                f"checkpoint id {shown(checkpoint_id, 80)}: taken; nothing was stored", hint="leave it out to get a new one"
-            )
+            raise _taken(checkpoint_id)
+
+    def refuse_named(self, checkpoint_id: str) -> None:
+        """Refuse an id that another step's checkpoint was given as its name."""
+        if self._named(checkpoint_id) is not None:
+            raise _taken(checkpoint_id)
 
     def update_step(self, row: StepRow) -> None:
         """Store what may change of a step."""
@@ -279,3 +282,9 @@ def _key(step_id: str) -> int:
     key = step_key_of(step_id)
     assert key is not None, "step ids are made by agentos._ids"
     return key
+
+
+def _taken(checkpoint_id: str) -> CheckpointIdTakenError:
+    return CheckpointIdTakenError(
+        f"checkpoint id {shown(checkpoint_id, 80)}: taken; nothing was stored", hint="leave it out to get a new one"
+    )
