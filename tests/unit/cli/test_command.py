@@ -226,7 +226,7 @@ def test_what_is_no_command_is_a_usage_error(arguments: list[str]):
 
 def test_a_mistyped_verb_is_guessed():
     """The near ones are named."""
-    assert "Did you mean migrate?" in agentos("migrat").stderr
+    assert "Did you mean resolve or restore or recover?" in agentos("resolv").stderr
 
 
 def test_bad_input_is_a_usage_error(made: dict[str, str], db: Path):
