@@ -117,7 +117,7 @@ class Incoming:
         self._execute(SQL["import_snapshot"], (self._number(row[0]), *row[1:]))
 
     def _workspace(self, row: tuple[Any, ...]) -> None:
-        self._refuse_overlap(StoredWorkspace(row[0], row[1], bool(row[2]), row[3]))
+        self._refuse_overlap(restores.workspace_in(row))
         self._execute(SQL["put_workspace"], row)
 
     def _number(self, number: Any) -> int | None:

@@ -79,10 +79,17 @@ def workspaces(tables: Tables) -> list[tuple[StoredWorkspace, str | None]]:
     """Every workspace, and the status of its task."""
     found = []
     for task_id, path, shared, exclude, since, stored, status in tables.execute(SQL["workspaces"]).fetchall():
-        if stored != seal(WORKSPACE, (task_id, path, shared, exclude, since)):
+        row = (task_id, path, shared, exclude, since)
+        if stored != seal(WORKSPACE, row):
             raise damaged(f"task {shown(task_id, 80)}, its workspace")
-        found.append((StoredWorkspace(task_id, path, bool(shared), tuple(json.loads(exclude)), since), status))
+        found.append((workspace_in(row), status))
     return found
+
+
+def workspace_in(row: tuple[Any, ...]) -> StoredWorkspace:
+    """The workspace in this row, which was checked."""
+    task_id, path, shared, exclude, since = row[:5]
+    return StoredWorkspace(task_id, path, bool(shared), tuple(json.loads(exclude)), since)
 
 
 def put_workspace(tables: Tables, workspace: StoredWorkspace) -> None:
