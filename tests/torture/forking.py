@@ -13,8 +13,8 @@ import select
 import signal
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,25 @@ def listen(work: Callable[[int], None], aim: Aim | None) -> Heard:
         _, status = os.waitpid(pid, 0)
     heard.killed_in = heard.places[-1] if os.WIFSIGNALED(status) else ""
     return heard
+
+
+@contextmanager
+def beside(work: Callable[[int], None]) -> Iterator[list[list[Any]]]:
+    """While this lasts another life is at work; it ends by a kill. What it said is in the list afterwards."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _be(work, writer)
+    os.close(writer)
+    heard = Heard(pid, None)
+    try:
+        yield heard.lines
+    finally:
+        heard.kill()
+        heard.to_its_end(reader)
+        os.close(reader)
+        os.waitpid(pid, 0)
 
 
 def _be(work: Callable[[int], None], writer: int) -> None:

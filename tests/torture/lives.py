@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from tests.torture.forking import Aim, Heard, listen
+from tests.torture.forking import Aim, Heard, beside, listen
 from tests.torture.handyman import TASK, Job, Life
 from tests.torture.planted_hands import plant
 from tests.torture.stranger import calls_in, get_back, meddle
@@ -42,6 +42,12 @@ class Rounds:
     count: int = 1
     # A name of planted_hands.FAULTS, or nothing.
     fault: str = ""
+    # A folder in memory: a kill takes nothing from the system, so most rounds need not wait for a disk.
+    memory: str = ""
+
+    def folder(self, number: int) -> Path:
+        """Where this round is played."""
+        return Path(self.memory if self.memory and number % 4 else self.directory, f"{number}")
 
     @property
     def argv(self) -> list[str]:
@@ -56,7 +62,7 @@ def main() -> None:
     plant(told.fault)
     _warm_up(Path(told.directory, "warm"))
     for number in range(told.first, told.first + told.count):
-        round_ = Round(Path(told.directory, str(number)), f"{told.seed}:{number}", strangers=number % 2 == 1)
+        round_ = Round(told.folder(number), f"{told.seed}:{number}", strangers=number % 2 == 1)
         round_.run()
         if not round_.wrong:
             shutil.rmtree(round_.job.directory)
@@ -143,7 +149,13 @@ class Round:
     def _live(self, aim: Aim | None, *, looks: bool = False) -> Heard:
         life = partial(_lived, self.job, aim, looks)
         scratch = _scratch(self.job.work)
-        heard = listen(life, aim)
+        if self.counts["resumed"] and self.rng.random() < 0.2:
+            with beside(partial(_collects_on, self.job)) as janitor:
+                heard = listen(life, aim)
+            self.counts["beside"] += 1
+            self.wrong += [f"raised: {line[1][-2000:]}" for line in janitor if line[0] == "raised"]
+        else:
+            heard = listen(life, aim)
         self.counts["lives"] += 1
         if heard.killed_in:
             self.counts[f"killed in {heard.killed_in}"] += 1
@@ -205,6 +217,13 @@ _MOST_CALLS = {"step": 120, "commit": 300, "restore": 400, "collect": 400, "resu
 
 def _lived(job: Job, aim: Aim | None, looks: bool, pipe: int) -> None:
     Life(job, pipe, aim, looks).live()
+
+
+def _collects_on(job: Job, pipe: int) -> None:
+    """Whatever else goes on."""
+    with job.manager() as manager:
+        while True:
+            manager.collect()
 
 
 def _collected(job: Job, pipe: int) -> None:

@@ -5,8 +5,11 @@ other round a stranger edits the folder meanwhile, and gets everything back by t
 """
 
 import json
+import os
 import subprocess
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +31,17 @@ def play(rounds: Rounds) -> tuple[Counter[str], list[str]]:
     return counts, wrong
 
 
-def test_an_agent_killed_anywhere_ends_where_an_uninterrupted_one_does(tmp_path: Path, seed: int, count):
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """A folder in memory, if there is such a place here."""
+    place = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="agentos-hands-", dir=place if os.access(place, os.W_OK) else None) as folder:
+        yield folder
+
+
+def test_an_agent_killed_anywhere_ends_where_an_uninterrupted_one_does(tmp_path: Path, memory: str, seed: int, count):
     """After each resume the last committed bytes, at the end those of an uninterrupted run; no byte of a stranger's is lost."""
-    rounds = Rounds(str(tmp_path), seed, count=count(25, 500))
+    rounds = Rounds(str(tmp_path), seed, count=count(25, 500), memory=memory)
     counts, wrong = play(rounds)
     assert [] == wrong
     assert rounds.count == counts["rounds"]
@@ -49,7 +60,7 @@ def test_an_agent_killed_anywhere_ends_where_an_uninterrupted_one_does(tmp_path:
         ("journal-afterwards", ("after the resume",)),
     ],
 )
-def test_kills_and_strangers_find(tmp_path: Path, seed: int, fault: str, signs: tuple[str, ...]):
+def test_kills_and_strangers_find(tmp_path: Path, memory: str, seed: int, fault: str, signs: tuple[str, ...]):
     """Each fault planted in the hands is found within the rounds of a normal run, and for what it is."""
-    _, wrong = play(Rounds(str(tmp_path), seed, count=60, fault=fault))
+    _, wrong = play(Rounds(str(tmp_path), seed, count=60, fault=fault, memory=memory))
     assert any(line.startswith(signs) for line in wrong), wrong
