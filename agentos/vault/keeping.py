@@ -56,11 +56,16 @@ class Keeping:
         """Have what is there made durable with this round, and what it is a difference to.
 
         Whoever wrote it may have died before it was durable, or promised less, or be about to see to it: it is relied upon now.
+        What bears the mark was durable before it got it, with all that it stands on.
 
         Raises:
             ContentMissingError, ContentDamagedError: it is not there, or what it is a difference to is not.
         """
-        if digest not in self._vault.known:
+        if digest in self._vault.known:
+            return
+        if self._vault.is_marked(digest):
+            self._vault.known.add(digest)
+        else:
             self._met.update(self._vault.chain(digest))
 
     def lacking(self, digests: set[str]) -> set[str]:
@@ -131,6 +136,8 @@ class Keeping:
                 with suppress(OSError):
                     os.unlink(self._vault.path_of(digest))
             raise unavailable(error, self._vault.root, "keep content") if isinstance(error, OSError) else error from error
+        if self._vault.synced:
+            self._vault.mark((*self._drafts, *self._met))
         self._vault.known.update(self._drafts, self._met)
         self._vault.whole |= self._whole
         self._drafts.clear()

@@ -1,6 +1,6 @@
 """The vault: content under its SHA-256, one copy of what is equal, checked whenever it is read.
 
-    vault/objects/ab/cdef…   one content each, private to this user (see objects.py for the bytes)
+    vault/objects/ab/cdef…   one content each, private to this user (see objects.py for the bytes); of 1970 once it is durable
     vault/drafts/…           being written; garbage once nobody holds the vault's lock
     vault/collections        changes whenever something was removed
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from agentos._disk import unavailable
@@ -39,6 +39,8 @@ _HEX = frozenset("0123456789abcdef")
 _DIGEST = 64
 # Other processes keep things too: after so many rounds it is counted again.
 _ROUNDS = 64
+# The time of modification of what is known to be durable: no clock that writes says this.
+_DURABLE = 0
 
 
 class Vault:
@@ -154,6 +156,24 @@ class Vault:
             if header.place != expected:
                 raise _damaged(digest)
         return Base(bytes.fromhex(digest), self.read(digest), place)
+
+    def is_marked(self, digest: str) -> bool:
+        """Whether whoever kept it saw it durable. Asking each disk block again costs more than looking at all of a workspace.
+
+        Raises:
+            ContentMissingError: it is not there.
+        """
+        try:
+            return os.stat(self.path_of(digest)).st_mtime_ns == _DURABLE
+        except FileNotFoundError:
+            raise _missing(digest) from None
+
+    def mark(self, digests: Iterable[str]) -> None:
+        """Say of content that is durable that it is: by its time, which goes as soon as anybody writes to it."""
+        for digest in digests:
+            # Without its mark it is made durable once more by whoever meets it.
+            with suppress(OSError):
+                os.utime(self.path_of(digest), ns=(_DURABLE, _DURABLE))
 
     def chain(self, digest: str) -> list[str]:
         """This content, and everything that reading it needs beneath it.
