@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import click
 
-from agentos.cli.exits import MEANINGS
+from agentos.cli.exits import MEANINGS, Exit
 from agentos.cli.marks import show_anything
+from agentos.cli.streams import can_answer
 from agentos.cli.verb import main_of
 
 
@@ -108,5 +109,7 @@ def agentos_command() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; never ends in a traceback for anything a user can cause."""
+    if not can_answer():
+        sys.exit(Exit.USAGE)
     show_anything()
     sys.exit(main_of(agentos_command, arguments))

@@ -41,13 +41,13 @@ def test_a_folder_whose_name_is_no_utf_8_is_refused_with_a_sentence(tmp_path):
         CheckpointManager(tmp_path / "r.db", base_path=os.fsdecode(folder))
 
 
-@pytest.mark.parametrize("verb", ["verify", "timeline"])
+@pytest.mark.parametrize("verb", ["verify", "log", "show"])
 def test_a_report_in_json_masks_what_is_sensitive(tmp_path, verb):
     """Neither the path that was claimed nor anything beside it is printed."""
     (tmp_path / "SECRET").write_text("x")
     with CheckpointManager(tmp_path / "r.db", tmp_path) as manager:
         checkpoint = commit(manager, exists("SECRET", sensitive=True, note="SECRET"))
-    what = checkpoint.checkpoint_id if verb == "verify" else "t"
+    what = "t" if verb == "log" else checkpoint.checkpoint_id
     done = subprocess.run(
         [sys.executable, "-m", "agentos", verb, what, "--json", "--db", tmp_path / "r.db"],
         capture_output=True,
@@ -62,9 +62,23 @@ def test_a_report_in_json_masks_what_is_sensitive(tmp_path, verb):
 def test_an_output_that_cannot_be_written_to_ends_without_a_traceback(tmp_path, stream):
     """A closed or full standard output is a sentence, not a crash report."""
     CheckpointManager(tmp_path / "r.db").close()
-    command = f"{sys.executable} -m agentos timeline t --db {tmp_path}/r.db {'>&-' if stream == 'closed' else '>/dev/full'}"
+    command = f"{sys.executable} -m agentos log t --db {tmp_path}/r.db {'>&-' if stream == 'closed' else '>/dev/full'}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+    assert (2, stream == "closed") == (done.returncode, "nothing was done" in done.stderr)
+
+
+def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path):
+    """A command that is run without a standard output does nothing, and what it would have written is in no registry."""
+    CheckpointManager(tmp_path / "r.db").close()
+    before = (tmp_path / "r.db").read_bytes()
+    command = f"{sys.executable} -m agentos run t --db {tmp_path}/r.db -- sh -c 'echo mine; echo mine >&2'"
+    for closed, code in ((">&-", 2), (">&- 2>&-", 2), ("<&- 2>&-", 0)):
+        done = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (code, "mine\n" if code == 0 else "") == (done.returncode, done.stdout)
+    assert before[:100] == (tmp_path / "r.db").read_bytes()[:100]
+    with CheckpointManager(tmp_path / "r.db") as manager:
+        assert 1 == len(manager.list_checkpoints("t"))
 
 
 @pytest.mark.parametrize("given", [None, "x", 3])
@@ -101,9 +115,7 @@ def test_a_checkpoint_that_could_not_be_checked_is_shown_as_unknown(tmp_path):
         os.rename(base, tmp_path / "elsewhere")
         assert manager.verify_checkpoint(checkpoint.checkpoint_id) is False
     agentos = [sys.executable, "-m", "agentos"]
-    shown = subprocess.run(
-        [*agentos, "timeline", "t", "--db", tmp_path / "r.db"], capture_output=True, text=True, check=True
-    ).stdout
-    assert "UNKNOWN" in shown
+    shown = subprocess.run([*agentos, "log", "t", "--db", tmp_path / "r.db"], capture_output=True, text=True, check=True).stdout
+    assert "could not be checked just now" in shown
     moved = ["verify", checkpoint.checkpoint_id, "--db", tmp_path / "r.db", "--base", tmp_path / "elsewhere"]
     assert 0 == subprocess.run([*agentos, *moved], capture_output=True, check=False).returncode
