@@ -15,8 +15,9 @@ import os
 import time
 
 _DESCRIPTORS = "/proc/self/fd"
-# A clock tick is a few milliseconds, and some file systems keep whole seconds.
-_DISTINCT_NS = 3_000_000_000
+# A clock tick is a few milliseconds at most, and some file systems keep whole seconds, or two. Which of them this is a stamp
+# tells that is no whole millisecond.
+_TICK_NS, _COARSE_NS, _MILLISECOND = 50_000_000, 3_000_000_000, 1_000_000
 
 
 class WatchedFiles:
@@ -46,7 +47,8 @@ class WatchedFiles:
             return True
         # Read before the names are checked: a change in between is seen the next time.
         in_place = self._links_fit() or self._seen() == self._inodes
-        self._quiet_since = changed if in_place and time.time_ns() - folder.st_mtime_ns > _DISTINCT_NS else (0, 0)
+        distinct = _TICK_NS if folder.st_mtime_ns % _MILLISECOND else _COARSE_NS
+        self._quiet_since = changed if in_place and time.time_ns() - folder.st_mtime_ns > distinct else (0, 0)
         return in_place
 
     def _links_fit(self) -> bool:
