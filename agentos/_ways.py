@@ -23,8 +23,9 @@ class Command(NamedTuple):
 
 
 class Act(NamedTuple):
-    """Something that can be done: the call that does it, and the commands that do; several are choices."""
+    """Something that can be done: in words, the call that does it, and the commands that do; several are choices."""
 
+    does: str
     call: str
     commands: tuple[Command, ...]
 
@@ -56,59 +57,84 @@ def joined(before: str, between: str, ways: Iterable[str]) -> Way:
 
 def recover(task_id: str) -> Act:
     """Look where it may resume."""
-    return _act(f"recover({_quoted(task_id)})", Command("recover", (task_id,), ()))
+    return _act("looks again", f"recover({_quoted(task_id)})", Command("recover", (task_id,), ()))
 
 
-def resume(task_id: str, *, repair: bool = False, wait: bool = False) -> Act:
+def moved(task_id: str) -> Act:
+    """Look where the workspace is now."""
+    call = f"CheckpointManager(db_path, base_path).recover({_quoted(task_id)})"
+    return Act("looks there", call, (Command("recover", (task_id,), ("--base", "PATH")),))
+
+
+def resume(task_id: str) -> Act:
     """Go on."""
-    more = ", repair=True" if repair else ", wait=seconds" if wait else ""
-    options = ("--repair",) if repair else ("--wait", "SECONDS") if wait else ()
-    return _act(f"resume({_quoted(task_id)}, default{more})", Command("resume", (task_id,), options))
+    does = "decides and stores that, and gives the state; an agent does so by itself when it starts"
+    return _act(does, f"resume({_quoted(task_id)}, default)", Command("resume", (task_id,), ()))
+
+
+def repair(task_id: str) -> Act:
+    """Put back what differs, and go on."""
+    does = "puts back what differs, and goes on; what that overwrites is kept"
+    return _act(does, f"resume({_quoted(task_id)}, default, repair=True)", Command("resume", (task_id,), ("--repair",)))
+
+
+def wait(task_id: str) -> Act:
+    """Go on as soon as that is possible."""
+    call = f"resume({_quoted(task_id)}, default, wait=seconds)"
+    return _act("waits until it can go on", call, Command("resume", (task_id,), ("--wait", "SECONDS")))
 
 
 def accept(task_id: str) -> Act:
     """Take the world as it is."""
-    return _act(f"accept({_quoted(task_id)}, by=…, reason=…)", Command("accept", (task_id,), _REASON))
+    does = "takes what differs as it is now, if that is as it should be; give paths to take only those"
+    return _act(does, f"accept({_quoted(task_id)}, by=…, reason=…)", Command("accept", (task_id,), _REASON))
 
 
 def restart(task_id: str) -> Act:
     """Start over."""
-    return _act(f"restart({_quoted(task_id)}, by=…, reason=…)", Command("restart", (task_id,), _REASON))
+    does = "starts the task over from nothing; its checkpoints are kept, and no file is touched"
+    return _act(does, f"restart({_quoted(task_id)}, by=…, reason=…)", Command("restart", (task_id,), _REASON))
 
 
 def reopen(task_id: str) -> Act:
     """Let a finished task take steps again."""
-    return _act(f"reopen({_quoted(task_id)}, by=…, reason=…)", Command("reopen", (task_id,), _REASON))
+    does = "lets it take steps again"
+    return _act(does, f"reopen({_quoted(task_id)}, by=…, reason=…)", Command("reopen", (task_id,), _REASON))
 
 
 def free(task_id: str) -> Act:
     """Take the task from a holder that is gone."""
-    return _act(f"free_task({_quoted(task_id)}, by=…, reason=…)", Command("free", (task_id,), _REASON))
+    does = "takes the task from it; what it still does changes nothing any more"
+    return _act(does, f"free_task({_quoted(task_id)}, by=…, reason=…)", Command("free", (task_id,), _REASON))
 
 
 def resolve(step_id: str) -> Act:
     """Say whether a step landed."""
+    does = "find out whether the step had its effect, and say so: what landed does not run again"
     landed, not_landed = (Command("resolve", (step_id, word), _REASON) for word in ("landed", "not-landed"))
-    return _act(f"resolve_step({_quoted(step_id)}, 'landed' or 'not_landed', by=…, reason=…)", landed, not_landed)
+    call = f"resolve_step({_quoted(step_id)}, 'landed' or 'not_landed', by=…, reason=…)"
+    return _act(does, call, landed, not_landed)
 
 
 def abandon(step_id: str) -> Act:
     """Say that a step did not land, whatever its process does."""
-    return _act(f"abandon_step({_quoted(step_id)})", Command("resolve", (step_id, "not-landed"), _REASON))
+    call = f"abandon_step({_quoted(step_id)})"
+    return _act("gives the step up", call, Command("resolve", (step_id, "not-landed"), _REASON))
 
 
 def undo(restore_id: str) -> Act:
     """Take a restore back."""
-    return _act(f"undo_restore({_quoted(restore_id)})", Command("undo", (restore_id,), ()))
+    return _act("takes the restore back", f"undo_restore({_quoted(restore_id)})", Command("undo", (restore_id,), ()))
 
 
 def rollback(checkpoint_id: str) -> Act:
     """The snapshot of a checkpoint, if it holds."""
-    return _act(f"rollback_to_checkpoint({_quoted(checkpoint_id)})", Command("rollback", (checkpoint_id,), ()))
+    call = f"rollback_to_checkpoint({_quoted(checkpoint_id)})"
+    return _act("gives its state, if it holds", call, Command("rollback", (checkpoint_id,), ()))
 
 
-def _act(call: str, *commands: Command) -> Act:
-    return Act(f"manager.{call}", commands)
+def _act(does: str, call: str, *commands: Command) -> Act:
+    return Act(does, f"manager.{call}", commands)
 
 
 def _quoted(name: str) -> str:

@@ -78,6 +78,13 @@ class Door:
         for line in lines:
             click.echo(line)
 
+    def offer(self, text: str) -> str:
+        """The same for a list of what can be done, with what each does."""
+        from agentos._ways import Way  # noqa: PLC0415 - help offers nothing
+        from agentos.cli.typed import offered  # noqa: PLC0415 - as above
+
+        return offered(text, self.db, self.base) if isinstance(text, Way) else text
+
     def say(self, text: str) -> str:
         """The same text, and what can be done as it is typed here."""
         from agentos._ways import Way  # noqa: PLC0415 - help names nothing that can be done

@@ -81,6 +81,6 @@ def said(door: Door, recovery: Recovery) -> str:
     """All of it in sentences; on a terminal the answer stands out."""
     from agentos.core.checkpoints.telling import explained  # noqa: PLC0415 - help says nothing
 
-    answer, _, reasons = explained(recovery, door.say).partition("\n")
+    answer, _, reasons = explained(recovery, door.say, door.offer).partition("\n")
     mark = f"{mark_of(_MARKS.get(exits.of_recovery(recovery), 'error'))} " if fancy() else ""
     return f"{mark}{bold(answer)}\n{reasons}"

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentos._ways import Act, Command
+    from agentos._ways import Act, Command, Way
 
 # The verbs that measure, and so ask where the workspace is now.
 BASED = frozenset({"verify", "recover", "resume", "restore", "rollback", "accept", "resolve"})
@@ -17,6 +17,14 @@ def commands_of(act: Act, db: str | None = None, base: str | None = None) -> str
     return " or ".join(command_line(command, db, base) for command in act.commands)
 
 
+def offered(way: Way, db: str | None = None, base: str | None = None) -> str:
+    """What can be done as an item of a list: each choice on a line, and what it does beneath."""
+    acts = [part for part in way.parts if not isinstance(part, str)]
+    said = way.said(lambda act: "\n      or ".join(command_line(each, db, base) for each in act.commands))
+    # A sentence around it says what it is for.
+    return f"{said}\n        {acts[0].does}" if list(way.parts) == acts[:1] else said
+
+
 def command_line(command: Command, db: str | None = None, base: str | None = None) -> str:
     """The command as it is typed.
 
@@ -25,7 +33,7 @@ def command_line(command: Command, db: str | None = None, base: str | None = Non
         base: what `--base` said.
     """
     options = [*command.options, *([] if db is None else ["--db", db])]
-    if base is not None and command.verb in BASED:
+    if base is not None and command.verb in BASED and "--base" not in options:
         options += ["--base", base]
     looks_like_an_option = any(name.startswith("-") for name in command.names)
     rest = [*options, "--", *command.names] if looks_like_an_option else [*command.names, *options]

@@ -15,7 +15,7 @@ from agentos._disk import unavailable
 from agentos._text import shown
 from agentos.core.checkpoints.restores import Cannot, Copied, Kind, Thing
 from agentos.errors import ContentDamagedError, ContentMissingError, InvalidInputError, RestoreRefusedError
-from agentos.vault.beneath import Root, above_of, sync
+from agentos.vault.beneath import Root, above_of, parts_of, sync
 from agentos.vault.vault import Vault
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -94,6 +94,8 @@ class _Copy:
                 self.cannot[path] = "something else of the same copy has that name"
 
     def _write(self, path: str, thing: Thing) -> None:
+        # Before anything is made of it.
+        parts_of(path)
         for above in above_of(path):
             with suppress(FileExistsError):
                 self._make_folder(above)

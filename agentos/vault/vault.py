@@ -105,7 +105,15 @@ class Vault:
 
         Raises:
             ContentMissingError, ContentDamagedError: nothing that was written may be used.
+            OSError: the open file does not take it.
         """
+        try:
+            return self._copied(digest, descriptor)
+        except _UnwrittenError as error:
+            # Not a word about the vault: it was the other file.
+            raise error.reason from None
+
+    def _copied(self, digest: str, descriptor: int) -> int:
         with self._opened(digest) as (source, header):
             if header.kind == DELTA or header.size <= MOST_IN_MEMORY:
                 data = self.read(digest)
@@ -269,6 +277,14 @@ class Vault:
             self._collections = found
 
 
+class _UnwrittenError(Exception):
+    """What content is copied to could not be written."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
 def _checked(digest: str) -> str:
     if len(digest) != _DIGEST or not _HEX.issuperset(digest):
         raise ContentMissingError(f"{shown(digest, 80)}: no digest, so nothing is kept under it")
@@ -290,8 +306,11 @@ def _names(folder: str) -> list[str]:
 
 def _write(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as error:
+        raise _UnwrittenError(error) from error
 
 
 def _missing(digest: str) -> ContentMissingError:

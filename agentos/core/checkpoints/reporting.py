@@ -41,12 +41,14 @@ if TYPE_CHECKING:
 _MOST_REASONS = 8
 _MOST_EXPLAINED = 32
 
+# What is said by eyes that find no folder to start from.
+_NO_BASE = "BASE_MISSING"
 # What can be done about a task, by verdict.
 _OPTIONS: dict[Verdict, Callable[[str], tuple[Way, ...]]] = {
     Verdict.FRESH: lambda task: (Way(_ways.resume(task)),),
     Verdict.RESUME: lambda task: (Way(_ways.resume(task)),),
     Verdict.REPAIR: lambda task: (
-        Way(_ways.resume(task, repair=True)),
+        Way(_ways.repair(task)),
         Way(_ways.accept(task)),
         Way(_ways.restart(task)),
     ),
@@ -58,9 +60,9 @@ _OPTIONS: dict[Verdict, Callable[[str], tuple[Way, ...]]] = {
     Verdict.UNCERTAIN: lambda _: (),
     Verdict.BLOCKED: lambda task: (
         Way("mend what stands in the way and call ", _ways.recover(task), " again"),
-        Way(_ways.resume(task, wait=True)),
+        Way(_ways.wait(task)),
     ),
-    Verdict.HELD: lambda task: (Way(_ways.resume(task, wait=True)), Way("stop the process that holds it")),
+    Verdict.HELD: lambda task: (Way(_ways.wait(task)), Way("stop the process that holds it")),
     Verdict.FINISHED: lambda task: (Way(_ways.reopen(task)),),
 }
 
@@ -211,6 +213,8 @@ def _interrupted(settled: Settled) -> Interrupted:
 
 
 def _options(walk: Walk, task_id: str) -> Iterable[Way]:
+    if walk.judged is not None and any(each.result.code == _NO_BASE for each in walk.judged.findings):
+        yield Way("if the workspace is somewhere else now: ", _ways.moved(task_id))
     yield from _OPTIONS[walk.verdict](task_id)
     if walk.verdict is Verdict.UNCERTAIN:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]

@@ -21,16 +21,17 @@ _FATE = {
 }
 
 
-def explained(recovery: Recovery, say: Callable[[str], str] = str) -> str:
+def explained(recovery: Recovery, say: Callable[[str], str] = str, offer: Callable[[str], str] = str) -> str:
     """The whole story.
 
     Args:
-        say: how what can be done is said; in the library's words by default.
+        say: how a way is said; in the library's words by default.
+        offer: the same where all of them are listed.
     """
-    return "\n".join(_lines(recovery, say))
+    return "\n".join(_lines(recovery, say, offer))
 
 
-def _lines(recovery: Recovery, say: Callable[[str], str]) -> Iterator[str]:
+def _lines(recovery: Recovery, say: Callable[[str], str], offer: Callable[[str], str]) -> Iterator[str]:
     yield f"task {shown(recovery.task_id, 80)}: {_answer(recovery)}"
     made = ", which was just created" if recovery.created else ""
     yield f"  registry: {shown(recovery.registry)}{made}"
@@ -50,7 +51,7 @@ def _lines(recovery: Recovery, say: Callable[[str], str]) -> Iterator[str]:
         yield from (f"  {line}" for line in recovery.plan.explain().splitlines())
     yield from (f"  {line}" for each in recovery.restored for line in _restored(each, say))
     yield from (f"  note: {shown(note)}" for note in recovery.notes)
-    yield from _some("what can be done", [say(option) for option in recovery.options])
+    yield from _some("what can be done", [offer(option) for option in recovery.options])
 
 
 def _restored(restored: Restored, say: Callable[[str], str]) -> Iterator[str]:

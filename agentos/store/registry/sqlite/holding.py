@@ -153,7 +153,7 @@ def held(task: TaskRow) -> TaskHeldError:
     from agentos import _ways  # noqa: PLC0415 - only a refusal has a way out
 
     since = f" since {task.claim_since}" if task.claim_since else ""
-    waits, frees = _ways.resume(task.task_id, wait=True), _ways.free(task.task_id)
+    waits, frees = _ways.wait(task.task_id), _ways.free(task.task_id)
     return TaskHeldError(
         f"task {shown(task.task_id, 80)}: held by {described(task.claim_holder)}{since}",
         hint=(
