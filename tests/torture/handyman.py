@@ -79,7 +79,7 @@ class Life:
 
     def live(self) -> None:
         """To its end."""
-        self._watch()
+        self.watch()
         with self.job.manager() as manager, self.job.task(manager) as task:
             self._watched(task.manager, "commit", "commit_block")
             with self.at("resume"):
@@ -168,7 +168,8 @@ class Life:
         if self._left == 0:
             os.killpg(0, signal.SIGKILL)
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
+        """Be in that place while a restore goes on, whoever began it."""
         for name in ("restore", "settle"):
             self._watched(VaultHands, "restore", name)
 

@@ -200,6 +200,11 @@ class Round:
         if self.rng.random() < 0.5:
             self._clean_up()
         ledger = (self.job.work / LEDGER).read_bytes()
+        if printed and self.rng.random() < 0.3:
+            # Whoever makes the printed call may be killed too, and makes it again.
+            aim = self._aim("restore")
+            killed = listen(partial(_undone, self.job, printed[-1], aim), aim)
+            self.counts["killed in an undo"] += bool(killed.killed_in)
         got = listen(partial(_got_back, self.job, printed, old, written, before, self.rng.getrandbits(64)), None)
         # The step that had half changed it was given up: nobody else would put this back again.
         (self.job.work / LEDGER).write_bytes(ledger)
@@ -231,6 +236,12 @@ def _collected(job: Job, pipe: int) -> None:
         manager.collect()
 
 
+def _undone(job: Job, restore_id: str, aim: Aim, pipe: int) -> None:
+    Life(job, pipe, aim).watch()
+    with job.manager() as manager:
+        manager.undo_restore(restore_id)
+
+
 def _got_back(
     job: Job, printed: list[str], old: frozenset[str], written: Tree, before: Tree | None, seed: int, pipe: int
 ) -> None:
@@ -238,7 +249,9 @@ def _got_back(
     life = Life(job, pipe)
     with job.manager() as manager:
         # What only made things overwrote nothing, so nobody was told of it; it is no less undone for the comparison.
-        quiet = [each.restore_id for each in manager.restores(TASK) if each.restore_id not in old and each.state == "done"]
+        manager.settle_restores(TASK)
+        made = [each for each in manager.restores(TASK) if each.restore_id not in old and each.undoes is None]
+        quiet = [each.restore_id for each in made if each.state == "done"]
         for line in get_back(manager, sorted({*printed, *quiet}), job.work, written, Random(seed)):
             life.say("missing", line)
     for line in [] if before is None else differences(before, tree_of(job.work)):

@@ -16,6 +16,7 @@ from agentos.core.checkpoints.recovery import Survey
 from agentos.core.checkpoints.repairing import settle_restores
 from agentos.core.checkpoints.restores import NOTHING, Cannot, Copied, Restored, RestorePlan, is_at
 from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.stored import StoredRestore
 from agentos.errors import CheckpointNotFoundError, RestoreRefusedError
 
 __all__ = ["RestorePlan", "copy_out", "look_at", "plan_restore", "plan_undo", "restore", "settle"]
@@ -58,10 +59,7 @@ def settle(parts: Parts, task_id: str) -> list[str]:
 
 def plan_undo(parts: Parts, restore_id: str) -> RestorePlan:
     """What would take a restore back."""
-    stored = parts.registry.restore(restore_id)
-    if stored is None:
-        raise RestoreRefusedError(f"restore {shown(restore_id, 80)}: there is none", hint="restores(task_id) lists them")
-    return parts.putting_back(stored.task_id).undoing(restore_id)
+    return parts.putting_back(_known(parts, restore_id).task_id).undoing(restore_id)
 
 
 def restore(parts: Parts, plan: RestorePlan, lease: Lease | None) -> Restored:
@@ -73,6 +71,21 @@ def restore(parts: Parts, plan: RestorePlan, lease: Lease | None) -> Restored:
             return done
         survey, stored = _surveyed(parts, plan.checkpoint_id)
         return replace(done, verified=survey.judged(stored).outcome is Outcome.VERIFIED)
+
+
+def undo(parts: Parts, restore_id: str, lease: Lease | None) -> Restored:
+    """Take a restore back. Whatever an earlier attempt left half done is ended before this one is planned."""
+    stored = _known(parts, restore_id)
+    with claimed(parts.registry, stored.task_id, lease):
+        settle_restores(parts.registry, parts.hands, stored.task_id)
+        return parts.hands().restore(plan_undo(parts, restore_id))
+
+
+def _known(parts: Parts, restore_id: str) -> StoredRestore:
+    stored = parts.registry.restore(restore_id)
+    if stored is None:
+        raise RestoreRefusedError(f"restore {shown(restore_id, 80)}: there is none", hint="restores(task_id) lists them")
+    return stored
 
 
 def _surveyed(parts: Parts, checkpoint_id: str) -> tuple[Survey, StoredStep]:

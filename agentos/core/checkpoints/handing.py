@@ -118,7 +118,8 @@ class HandsCalls:
         Raises:
             RestoreRefusedError: there is no such restore, or it changed nothing.
         """
-        return self.restore(self.plan_undo(restore_id), lease=lease)
+        found: Restored = _by_hand().undo(self._parts(), check_id("restore_id", restore_id), check_lease(lease))
+        return found
 
     def restores(self, task_id: str | None = None) -> list[StoredRestore]:
         """The restores of a task, oldest first; of every task without one."""
