@@ -39,6 +39,7 @@ _HEX = frozenset("0123456789abcdef")
 _DIGEST = 64
 # Other processes keep things too: after so many rounds it is counted again.
 _ROUNDS = 64
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # The time of modification of what is known to be durable: no clock that writes says this.
 _DURABLE = 0
 
@@ -77,6 +78,9 @@ class Vault:
             for folder in ("", OBJECTS, DRAFTS):
                 if not os.path.isdir(os.path.join(self.root, folder)):
                     make_folder(os.path.join(self.root, folder).rstrip("/"))
+            with suppress(FileExistsError):
+                # Tells this vault from one that was here before.
+                os.close(os.open(os.path.join(self.root, COLLECTIONS), _CREATE, 0o600))
         except OSError as error:
             raise unavailable(error, self.root, "keep content") from error
         with locked_folder(self.root, self.lock_timeout, create=True, shared=True):
@@ -266,11 +270,8 @@ class Vault:
 
     def _notice_collections(self) -> None:
         """Believe nothing that was known before something was removed, or before the whole vault was another one."""
-        there = os.stat(os.path.join(self.root, OBJECTS))
-        found: tuple[int, ...] = (there.st_dev, there.st_ino)
-        with suppress(FileNotFoundError):
-            status = os.stat(os.path.join(self.root, COLLECTIONS))
-            found += (status.st_ino, status.st_mtime_ns)
+        status = os.stat(os.path.join(self.root, COLLECTIONS))
+        found = (status.st_dev, status.st_ino, status.st_mtime_ns)
         if found != self._collections:
             self.known.clear()
             self.whole.clear()
