@@ -141,14 +141,14 @@ def test_leftovers_of_what_is_rolled_back_move_into_the_safety_copy(manager: Che
     assert "left" == (work / "left").read_text()
 
 
-def killed_in_a_restore(db: Path, call: str) -> None:
-    """By its own hand, after the journal said that it begins."""
+def killed_in_a_restore(db: Path, call: str, before: str) -> None:
+    """By its own hand, before this is called: a function of a class, by its module."""
+    module, _, name = before.partition(":")
+    owner, _, function = name.partition(".")
     code = (
         "import os, signal, sys\nfrom agentos.core.checkpoints import CheckpointManager\n"
-        "from agentos.store.registry.sqlite.handed import HandedMethods\n"
-        "real = HandedMethods.update_restore\n"
-        "def dies(self, stored):\n    real(self, stored)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "HandedMethods.update_restore = dies\n"
+        f"from {module} import {owner}\n"
+        f"{owner}.{function} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"CheckpointManager(sys.argv[1]).{call}"
     )
     with start(code, db) as process:
@@ -163,7 +163,8 @@ def test_an_undo_that_was_killed_is_ended_and_made_by_the_next(db: Path, work: P
         (work / "a").write_text("2")
         manager.resume("t", {}, repair=True)
         [done] = manager.restores("t")
-    killed_in_a_restore(db, f"undo_restore('{done.restore_id}')")
+    killed_in_a_restore(db, f"undo_restore('{done.restore_id}')", before="agentos.vault.staging:Staging.give")
+    assert not (work / "a").exists()
     with CheckpointManager(db) as manager:
         assert manager.undo_restore(done.restore_id).verified
         assert ("2", ["a"]) == ((work / "a").read_text(), [path.name for path in work.iterdir()])
@@ -171,11 +172,11 @@ def test_an_undo_that_was_killed_is_ended_and_made_by_the_next(db: Path, work: P
 
 
 def test_a_restore_that_was_killed_is_settled_by_the_next_resume(db: Path, work: Path):
-    """Killed after the journal said that it begins: everything is taken back, told of, and done again."""
+    """Killed after it took the first thing away: everything is taken back, told of, and done again."""
     with CheckpointManager(db) as manager:
         wrote(manager, "a", "1")
     (work / "a").write_text("2")
-    killed_in_a_restore(db, "resume('t', {}, repair=True)")
+    killed_in_a_restore(db, "resume('t', {}, repair=True)", before="agentos.vault.staging:Staging.give")
     with CheckpointManager(db) as manager:
         [stored] = manager.restores("t")
         assert stored.ended_at is None
