@@ -3,6 +3,9 @@
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack
 from agentos.errors import EvidenceDefinitionError, InvalidInputError, VaultFullError
 from agentos.vault.keeping import Keeping
 from agentos.vault.vault import Vault
+from tests.support import environment
 
 
 def digest_of(data: bytes) -> str:
@@ -293,3 +297,45 @@ def test_what_cannot_be_looked_at_is_not_begun(manager: CheckpointManager, work:
     with pytest.raises(InvalidInputError, match="touches must be a list of paths"):
         manager.begin_step("t", "tool_executed", {}, touches="pipe")
     assert [] == manager.list_open_steps("t")
+
+
+# Two processes.
+
+AGENT = """
+import sys
+from pathlib import Path
+from agentos.core.checkpoints import CheckpointManager
+
+lines = [f"line {number}" for number in range(100)]
+with CheckpointManager(sys.argv[1]) as manager, manager.task("t", workspace="work") as task:
+    task.resume({})
+    for number in range(int(sys.argv[2])):
+        # Few contents, so that they are let go of, removed, and met again.
+        lines[number % 3] = f"changed {number % 5}"
+        with task.step("tool_executed", {"number": number}):
+            Path("work/text").write_text("\\n".join(lines))
+        manager.prune("t", keep_verified=2)
+        print(number, flush=True)
+"""
+
+
+def test_what_one_process_commits_the_collections_of_another_leave(tmp_path: Path, count: Callable[[int, int], int]):
+    """One keeps, commits and lets go, the other removes what nothing needs all the while: whatever is committed is whole."""
+    registry, steps, collections = tmp_path / "registry.sqlite", count(25, 300), 0
+    command = [sys.executable, "-c", AGENT, str(registry), str(steps)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment()) as agent:
+        assert agent.stdout is not None
+        # From here on the registry is there.
+        assert "0\n" == agent.stdout.readline()
+        with CheckpointManager(registry) as manager:
+            while agent.poll() is None:
+                assert () == manager.collect().missing
+                collections += 1
+    assert (0, True) == (agent.returncode, collections > 0)
+    with CheckpointManager(registry) as manager:
+        assert () == manager.collect().missing
+        (tmp_path / "work/text").unlink()
+        newest = manager.list_checkpoints("t")[0]
+        assert manager.restore(manager.plan_restore(newest.checkpoint_id)).verified
+        for checkpoint in manager.list_checkpoints("t"):
+            assert manager.plan_restore(checkpoint.checkpoint_id).is_complete
