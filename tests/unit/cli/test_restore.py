@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -202,15 +203,27 @@ def test_killed_at_any_move_the_same_command_brings_it_to_an_end(
     assert (0, WHOLE) == (code, files(work))
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """What is started in here hears Control-C, also where these tests run in the background and ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_control_c_ends_with_130(db: Path, kept: list[str]):
     """While it waits for a holder: nothing was decided."""
     with CheckpointManager(db) as manager:
         manager.claim_task("report-42")
         line = [*COMMAND, "resume", "report-42", "--repair", "--wait", "1000", "--db", str(db)]
         with subprocess.Popen(line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
-            until_it_waits(waiting.pid)
-            waiting.send_signal(signal.SIGINT)
-            _, errors = waiting.communicate(timeout=60)
+            try:
+                until_it_waits(waiting.pid)
+                waiting.send_signal(signal.SIGINT)
+                _, errors = waiting.communicate(timeout=60)
+            finally:
+                waiting.kill()
     assert (Exit.INTERRUPTED, "") == (waiting.returncode, errors)
 
 
