@@ -19,7 +19,11 @@ SHAPE = {
 @verb("finish", SHAPE)
 @click.argument("task_text", metavar="TASK")
 @click.option(
-    "--wait", type=float, default=None, metavar="SECONDS", help="Wait for another holder, or for what cannot be checked."
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=None,
+    metavar="SECONDS",
+    help="Wait for another holder, or for what cannot be checked.",
 )
 def command(door: Door, task_text: str, wait: float | None) -> Exit:
     """Say that TASK is done: everything it stands on is measured first, and then it takes no further steps.

@@ -66,7 +66,11 @@ def _files(_: click.Context, __: click.Parameter, incomplete: str) -> list[Compl
 )
 @click.option("--no-repair", is_flag=True, help="Put nothing back before: what differs ends with exit code 8.")
 @click.option(
-    "--wait", type=float, default=None, metavar="SECONDS", help="Wait for another holder, or for what cannot be checked."
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=None,
+    metavar="SECONDS",
+    help="Wait for another holder, or for what cannot be checked.",
 )
 def command(door: Door, task_id: str, no_repair: bool, wait: float | None, **asked: Any) -> int:  # noqa: FBT001 - click's
     """Run CMD as a step of TASK: begun, run, its exit code recorded, proven, committed; skipped if that was done before.
