@@ -30,7 +30,7 @@ COMMANDS = {
 PREAMBLE = 'pause() { sleep $PAUSE; }; begins() { echo $1 >> "$TRACE"; }; '
 GROUP, AGENTOS, COMMAND = "the group", "agentos alone", "the command alone"
 # Seconds: with the long one, what a killed agentos leaves behind still writes when the next one has started.
-SHORT, LONG = 0.005, 0.15
+SHORT, LONG = 0.005, 0.4
 # Of one start of the script; a guard against a test that hangs, never what decides.
 LONGEST = 120.0
 MOST_STARTS = 12
@@ -104,10 +104,10 @@ def kill(shell: subprocess.Popen[bytes], whom: str, rng: Random) -> str:
     return whom
 
 
-def wait_for_moment(shell: subprocess.Popen[bytes], folder: Path, rng: Random, duration: float) -> str:
-    """Let the script come as far as it is to: to a moment, or into one of its next commands."""
+def wait_for_moment(shell: subprocess.Popen[bytes], folder: Path, rng: Random, duration: float | None) -> str:
+    """Let the script come as far as it is to: to a moment of that time, or into one of its next commands."""
     before, until = begun(folder), time.monotonic() + LONGEST
-    if rng.random() < 0.35:
+    if duration is not None and rng.random() < 0.35:
         inside, delay = 0, rng.uniform(0, duration)
     else:
         inside, delay = rng.randint(1, 2), rng.uniform(0, 0.04)
@@ -141,12 +141,13 @@ def test_a_script_that_is_killed_and_started_again_ends_as_if_it_never_was(tmp_p
     kills = Counter[str]()
     for number in range(count(8, 60)):
         folder = prepared(tmp_path / f"round-{number}")
-        planned, pause = rng.randint(1, 4), rng.choice([SHORT, SHORT, LONG])
+        # In each run there is a round in which what was left behind is sure to write on.
+        planned, pause = rng.randint(1, 4), SHORT if number % 4 else LONG
         for start in range(MOST_STARTS):
             shell = started(folder, text, pause)
             if start < planned:
-                whom = rng.choice([GROUP, AGENTOS, COMMAND])
-                moment = wait_for_moment(shell, folder, rng, duration)
+                whom = AGENTOS if pause == LONG else rng.choice([GROUP, AGENTOS, COMMAND])
+                moment = wait_for_moment(shell, folder, rng, None if pause == LONG else duration)
                 if shell.poll() is None:
                     kills[f"{kill(shell, whom, rng)}, {moment}"] += 1
             if died_at_last(shell) == 0:
