@@ -46,10 +46,13 @@ SAMPLES = {
     "vault": "vault",
     "doctor": "doctor",
     "migrate": "migrate",
+    "backup": "backup copy.tar",
+    "export": "export {report} report.tar",
+    "import": "import elsewhere.tar",
     "completion": "completion bash",
 }
 # Those that begin something, or are about no registry.
-MAKERS = {"demo", "run", "migrate", "import", "completion"}
+MAKERS = {"demo", "run", "migrate", "completion"}
 # It tells a story, and its agents are processes: both take seconds.
 SLOW = {"demo"}
 
@@ -112,6 +115,9 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
         manager.finish_task("over")
         interrupted = manager.begin_step("broken", "tool_executed", {}, rerunnable=False)
         manager.note_error(interrupted, ValueError("it died"))
+    with CheckpointManager(place / "other.sqlite", place) as other:
+        other.commit_step(other.begin_step("from elsewhere", "tool_executed", {}), content("out.txt", "one"))
+        other.export_task("from elsewhere", place / "elsewhere.tar")
     for name in ("moved.txt", "lost.txt"):
         (place / name).unlink()
     assert lost.checkpoint is not None
