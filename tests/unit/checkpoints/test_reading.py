@@ -127,6 +127,17 @@ def test_a_damaged_task_is_on_the_page_and_hides_no_other(manager: CheckpointMan
     assert "the registry is damaged" in manager.task_overview("b").damage
 
 
+def test_a_task_whose_row_vanished_is_on_the_page(manager: CheckpointManager, db: Path):
+    """Its steps are there; so it is not as if it had never been, wherever on a page it was."""
+    for name in ("a", "b", "c"):
+        crashed(manager, task=name)
+    for gone in ("b", "a", "c"):
+        execute(db, f"delete from tasks where task_id = '{gone}'")
+        tasks = [*manager.list_tasks(limit=2).tasks, *manager.list_tasks(after="b").tasks]
+        assert ["a", "b", "c"] == [task.task_id for task in tasks]
+        assert "damaged" == next(task.status for task in tasks if task.task_id == gone)
+
+
 def test_a_verified_checkpoint_that_is_not_what_was_written_is_not_shown_as_verified(manager: CheckpointManager, db: Path):
     """The task's row names it; its own row must agree."""
     wrote(manager, "a", "one")

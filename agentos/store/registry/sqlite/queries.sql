@@ -248,6 +248,10 @@ select task_id, status, sequence, head, verified_head, verified_by_type, open_st
        origin, pruned, claims_sum, claim_holder, claim_token, claim_boot, claim_expires, claim_since, created_at, seal
 from tasks where task_id > ? order by task_id limit ?;
 
+-- The same of the timeline's index: a task that has steps has a row.
+-- name: task_between
+select task_id from steps where task_id > ? and task_id < ? order by task_id limit 1;
+
 -- Reads past what is finished: an index would be one more page in every commit.
 -- name: unfinished_after
 select task_id, status, sequence, head, verified_head, verified_by_type, open_steps, counted_to,

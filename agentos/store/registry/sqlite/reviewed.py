@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from agentos._text import shown
@@ -33,6 +34,8 @@ from agentos.store.registry.sqlite.tables import SQL, Tables
 
 # Of a task with more open steps than this, only the newest are looked at one by one.
 _MOST_OPENED = 32
+# Bytes sort behind every text.
+_BEHIND_ALL = b""
 
 
 class ReviewedMethods:
@@ -41,11 +44,12 @@ class ReviewedMethods:
     _database: Database
 
     def overviews(self, after: str, limit: int, *, unfinished: bool) -> list[StoredOverview]:
-        query = SQL["unfinished_after" if unfinished else "tasks_after"]
-
         def work(connection: sqlite3.Connection) -> list[StoredOverview]:
             tables = Tables(connection)
-            return [_overview(tables, columns) for columns in tables.execute(query, (after, limit)).fetchall()]
+            if unfinished:
+                found = tables.execute(SQL["unfinished_after"], (after, limit)).fetchall()
+                return [_overview(tables, columns) for columns in found]
+            return list(islice(_overviews(tables, after, limit), limit))
 
         return self._database.read(work)
 
@@ -96,6 +100,20 @@ class ReviewedMethods:
 
 
 # A task at a glance.
+
+
+def _overviews(tables: Tables, after: str, limit: int) -> Iterator[StoredOverview]:
+    """The tasks in order; also one whose row vanished while its steps are there."""
+    found = tables.execute(SQL["tasks_after"], (after, limit)).fetchall()
+    for columns in [*found, *([(None,)] if len(found) < limit else [])]:
+        until = columns[0] if type(columns[0]) is str else _BEHIND_ALL
+        while (stray := tables.execute(SQL["task_between"], (after, until)).fetchone()) is not None:
+            after = stray[0]
+            yield StoredOverview(after, damage=damaged(f"task {shown(after, 80)}").message)
+        if columns[0] is None:
+            return
+        yield _overview(tables, columns)
+        after = until if isinstance(until, str) else after
 
 
 def _overview(tables: Tables, columns: tuple[Any, ...]) -> StoredOverview:
