@@ -50,6 +50,7 @@ FAMILIES = (
     Family("syscalls", "What a cycle asks of the disk", "benchmarks.syscalls"),
     Family("bytes", "Bytes on disk per checkpoint", "benchmarks.disk_bytes"),
     Family("lookup", "get_last_verified_checkpoint", "benchmarks.last_verified"),
+    Family("cli", "The command line", "benchmarks.command_line"),
     Family("recovery", "Finding the answer after a crash", "benchmarks.recovery"),
     Family("replay", "The project's own history, with crashes", "benchmarks.replay"),
     Family("processes", "Many writers on one file", "benchmarks.processes"),
