@@ -124,14 +124,14 @@ class VaultHands:
         wanted: dict[str | bytes, Thing] = dict(targets.items())
         return plan(base, wanted, self.vault, About(task_id, checkpoint_id), protected=_below(base, protected))
 
-    def plan_undo(self, restore_id: str, protected: Protected) -> RestorePlan:
-        return self._restorer.plan_undo(restore_id, protected=protected)
+    def plan_undo(self, restore_id: str, protected: Protected, moved_to: str | None) -> RestorePlan:
+        return self._restorer.plan_undo(restore_id, protected=protected, moved_to=moved_to)
 
     def restore(self, plan: RestorePlan) -> Restored:
         return self._restorer.apply(plan)
 
-    def settle(self, restore_id: str) -> str:
-        settled = self._restorer.settle(restore_id)
+    def settle(self, restore_id: str, moved_to: str | None) -> str:
+        settled = self._restorer.settle(restore_id, moved_to)
         return "all of it was done" if settled.state == DONE else "everything is as it was before"
 
 

@@ -11,6 +11,7 @@ it back, or ends it if everything was in place already. Whose restore it is, and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -66,8 +67,11 @@ class Restorer:
                 followed = replace(chosen, operations=tuple(work.operations))
         return Restored(entry.restore_id, followed, verified=done)
 
-    def plan_undo(self, restore_id: str, *, protected: Protected = nobody) -> RestorePlan:
+    def plan_undo(self, restore_id: str, *, protected: Protected = nobody, moved_to: str | None = None) -> RestorePlan:
         """What would put back what a restore overwrote and deleted, and take away what it made.
+
+        Args:
+            moved_to: where the folder is now, if it is not there any more.
 
         Raises:
             RestoreRefusedError: there is no such restore, or it did not end by doing what it was to do.
@@ -80,14 +84,17 @@ class Restorer:
             )
         targets: dict[str | bytes, Thing] = {each.path: each.before for each in entries.operations_of(entry)}
         about = About(entry.task_id, entry.checkpoint_id, restore_id)
-        return plan(entry.base_path, targets, self._vault, about, protected=protected)
+        return plan(_place_of(entry, moved_to), targets, self._vault, about, protected=protected)
 
     def undo(self, restore_id: str, *, protected: Protected = nobody) -> Restored:
         """Put back what a restore overwrote and deleted. This is a restore, which can be undone in its turn."""
         return self.apply(self.plan_undo(restore_id, protected=protected))
 
-    def settle(self, restore_id: str) -> StoredRestore:
+    def settle(self, restore_id: str, moved_to: str | None = None) -> StoredRestore:
         """End a restore whose process died, wherever that was: what is not wholly done is taken back. Again and again is fine.
+
+        Args:
+            moved_to: where the folder is now, if it is not there any more.
 
         Raises:
             RestoreRefusedError: there is no such restore, its folder is not there, or its process lives.
@@ -96,7 +103,7 @@ class Restorer:
         entry = self._entry(restore_id)
         if entry.ended_at is not None:
             return entry
-        with Root(entry.base_path) as root, stagings.found(root, entry.staging) as staging:
+        with Root(_place_of(entry, moved_to)) as root, stagings.found(root, entry.staging) as staging:
             if staging is not None:
                 self._settle(entry, Work(root, staging, self._vault, entries.operations_of(entry)))
             elif entry.state == entries.APPLYING:
@@ -216,6 +223,13 @@ _OVER = {
     entries.DONE: entries.DONE,
     entries.UNDONE: entries.UNDONE,
 }
+
+
+def _place_of(entry: StoredRestore, moved_to: str | None) -> str:
+    """The folder that was restored in: the one that holds what is left of it, else the one at its old place, if there is any."""
+    places = [entry.base_path] if moved_to is None else [entry.base_path, moved_to]
+    left = next((place for place in places if os.path.lexists(os.path.join(place, entry.staging))), None)
+    return left or next(filter(os.path.isdir, places), entry.base_path)
 
 
 def _refuse_if_moved(root: Root, operations: tuple[Operation, ...]) -> None:

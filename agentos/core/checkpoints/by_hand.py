@@ -59,13 +59,13 @@ def settle(parts: Parts, task_id: str) -> list[str]:
 
 def plan_undo(parts: Parts, restore_id: str) -> RestorePlan:
     """What would take a restore back."""
-    return parts.putting_back(_known(parts, restore_id).task_id).undoing(restore_id)
+    return parts.putting_back(_known(parts, restore_id).task_id).undoing(restore_id, parts.moved_to)
 
 
 def restore(parts: Parts, plan: RestorePlan, lease: Lease | None) -> Restored:
     """Do it, and say whether what was to be true is."""
     with claimed(parts.registry, plan.task_id, lease):
-        settle_restores(parts.registry, parts.hands, plan.task_id)
+        settle_restores(parts.registry, parts.hands, plan.task_id, parts.moved_to)
         done = parts.hands().restore(plan)
         if plan.undoes is not None:
             return done

@@ -144,8 +144,8 @@ class Hands(Protocol):
     ) -> RestorePlan:
         """What would make each path below the base what it is to be, measured now; changes nothing."""
 
-    def plan_undo(self, restore_id: str, protected: Protected) -> RestorePlan:
-        """What would put back what a restore overwrote and deleted.
+    def plan_undo(self, restore_id: str, protected: Protected, moved_to: str | None) -> RestorePlan:
+        """What would put back what a restore overwrote and deleted; in that folder, if the one it worked in is gone.
 
         Raises:
             RestoreRefusedError: there is no such restore, or it changed nothing.
@@ -159,5 +159,5 @@ class Hands(Protocol):
             RestoreFailedError: it failed, and everything is as it was before.
         """
 
-    def settle(self, restore_id: str) -> str:
-        """End a restore whose process died; in words, what became of it."""
+    def settle(self, restore_id: str, moved_to: str | None) -> str:
+        """End a restore whose process died, in that folder if the one it worked in is gone; in words, what became of it."""

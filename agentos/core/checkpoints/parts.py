@@ -36,6 +36,11 @@ class Parts:
     # Nothing can be recorded.
     readonly: bool = False
 
+    @property
+    def moved_to(self) -> str | None:
+        """The base that takes the place of those that are stored, if one does."""
+        return self.verifier.around.base_path if self.moved else None
+
     def around_step(self, stored: StoredStep) -> Surroundings:
         """From where what a step claims is looked at."""
 

@@ -84,9 +84,9 @@ class PuttingBack:
         """What would take away what was left behind at these paths."""
         return self._planned(Wishes(base, dict.fromkeys(paths, NOTHING)), candidate)
 
-    def undoing(self, restore_id: str) -> RestorePlan:
-        """What would put back what a restore overwrote."""
-        return self._hands().plan_undo(restore_id, lambda path, _: self._protected(path))
+    def undoing(self, restore_id: str, moved_to: str | None) -> RestorePlan:
+        """What would put back what a restore overwrote, wherever its folder is by now."""
+        return self._hands().plan_undo(restore_id, lambda path, _: self._protected(path), moved_to)
 
     def _planned(self, wishes: Wishes, candidate: StoredStep | None) -> RestorePlan:
         left_out = wishes.left_out(self._excluded_now(wishes.base))
@@ -127,10 +127,10 @@ class PuttingBack:
         return {_place(subject, base) for _, subject, base in claims if subject.startswith("tree:")} - shared
 
 
-def settle_restores(registry: Registry, hands: Callable[[], Hands], task_id: str) -> list[str]:
+def settle_restores(registry: Registry, hands: Callable[[], Hands], task_id: str, moved_to: str | None) -> list[str]:
     """End the restores of this task whose processes died: what was not wholly done is taken back. Says what was settled."""
     return [
-        f"restore {stored.restore_id} was interrupted: {hands().settle(stored.restore_id)}"
+        f"restore {stored.restore_id} was interrupted: {hands().settle(stored.restore_id, moved_to)}"
         for stored in registry.restores(task_id)
         if stored.ended_at is None
     ]

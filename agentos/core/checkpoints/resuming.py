@@ -197,7 +197,7 @@ def _decided(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answe
 
 def _looked(parts: Parts, task_id: str, lease: Lease, *, repair: bool) -> Answer:
     """What may happen next; with `repair` after everything that can be put back was."""
-    notes = settle_restores(parts.registry, parts.hands, task_id)
+    notes = settle_restores(parts.registry, parts.hands, task_id, parts.moved_to)
     before: tuple[str, ...] = ()
     answer, restored = look(parts, task_id, lease=lease), list[Restored]()
     while repair and (plan := _plan(parts, answer)) is not None:

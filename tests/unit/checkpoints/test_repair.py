@@ -218,6 +218,30 @@ def test_what_a_restore_overwrote_is_told_until_somebody_went_on(db: Path, work:
         assert "undo_restore" not in manager.recover("t").explain()
 
 
+@pytest.mark.parametrize("something_else_is_there", [False, True])
+def test_a_restore_that_was_killed_is_settled_where_the_workspace_is_now(
+    db: Path, work: Path, tmp_path: Path, something_else_is_there: bool
+):
+    """It moved since; what is at its old place is not touched, and undoing works where it is too."""
+    with CheckpointManager(db) as manager:
+        wrote(manager, "a", "1")
+    (work / "a").write_text("2")
+    killed_in_a_restore(db, "resume('t', {}, repair=True)", before="agentos.vault.staging:Staging.give")
+    work.rename(tmp_path / "moved")
+    if something_else_is_there:
+        work.mkdir()
+    with CheckpointManager(db, base_path=tmp_path / "moved") as manager:
+        manager.resume("t", {}, repair=True)
+        assert {"a": "1"} == {path.name: path.read_text() for path in (tmp_path / "moved").iterdir()}
+        if something_else_is_there:
+            assert [] == list(work.iterdir())
+        else:
+            (tmp_path / "moved").rename(tmp_path / "again")
+            with CheckpointManager(db, base_path=tmp_path / "again") as there:
+                there.undo_restore(there.restores("t")[-1].restore_id)
+            assert "2" == (tmp_path / "again" / "a").read_text()
+
+
 # By hand.
 
 
