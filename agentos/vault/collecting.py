@@ -13,8 +13,9 @@ from contextlib import suppress
 
 from agentos._disk import replace_file
 from agentos._folders import locked_folder, opened_folder, sync_path
+from agentos._text import shown
 from agentos.core.checkpoints.restores import Collected
-from agentos.errors import ContentDamagedError, ContentMissingError
+from agentos.errors import ContentDamagedError, ContentMissingError, StoreUnavailableError
 from agentos.vault.objects import DELTA
 from agentos.vault.vault import COLLECTIONS, DRAFTS, Vault
 
@@ -27,9 +28,20 @@ def collect(vault: Vault, needed: Needed, *, dry_run: bool) -> Collected:
 
     Raises:
         StoreBusyError: somebody was keeping content all the time.
+        StoreUnavailableError: the vault cannot be read or changed.
     """
     if not os.path.isdir(vault.root):
         return Collected(0, 0, 0, 0, 0, (), dry_run)
+    try:
+        return _collected(vault, needed, dry_run=dry_run)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"{shown(vault.root)}: not all that nothing needs could be removed: {error.strerror}; nothing else was",
+            hint="look at the permissions, the disk and the system log, then collect again",
+        ) from error
+
+
+def _collected(vault: Vault, needed: Needed, *, dry_run: bool) -> Collected:
     marked = _with_bases(vault, needed(), set())  # (1)
     if dry_run:
         return _counted(vault, marked, remove=False)

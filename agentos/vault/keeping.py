@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentos._disk import unavailable, write_all
-from agentos._folders import make_folder, sync_path
+from agentos._folders import sync_path
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreError, VaultFullError
 from agentos.vault.objects import MOST_IN_MEMORY, Base, encoded
 from agentos.vault.receiving import CREATE, ChangedError, Receiver
@@ -34,21 +34,31 @@ class _Draft:
 class Keeping:
     """What is being kept. Nothing of it counts before `settle`."""
 
-    def __init__(self, vault: Vault) -> None:
+    def __init__(self, vault: Vault, *, synced: bool) -> None:
         self._vault = vault
+        self._synced = synced
+        # What this process knows to be there; of what was kept with a weaker promise it knows nothing.
+        self._known = vault.known if synced == vault.synced else set()
         self._drafts: dict[str, _Draft] = {}
         # Found in the vault, and not yet known to be durable.
         self._met: set[str] = set()
         self._whole: set[str] = set()
+        # In the vault, and not what it should be.
+        self._distrusted: set[str] = set()
         self._mark = os.urandom(8).hex()
 
     def has(self, digest: str) -> bool:
         """Whether it is kept already, or will be with this round."""
-        if digest in self._drafts or digest in self._vault.known or digest in self._met:
+        if digest in self._drafts or digest in self._known or digest in self._met:
             return True
+        if digest in self._distrusted:
+            return False
         try:
             self._meet(digest)
-        except (ContentMissingError, ContentDamagedError):
+        except ContentMissingError:
+            return False
+        except ContentDamagedError:
+            self.distrust(digest)
             return False
         return True
 
@@ -61,24 +71,32 @@ class Keeping:
         Raises:
             ContentMissingError, ContentDamagedError: it is not there, or what it is a difference to is not.
         """
-        if digest in self._vault.known:
+        if digest in self._known:
             return
         if self._vault.is_marked(digest):
-            self._vault.known.add(digest)
+            self._known.add(digest)
         else:
             self._met.update(self._vault.chain(digest))
 
     def lacking(self, digests: set[str]) -> set[str]:
         """Those of these that are not kept yet, nor will be with this round."""
-        return {digest for digest in digests - self._vault.known if not self.has(digest)}
+        return {digest for digest in digests - self._known if not self.has(digest)}
 
     def is_whole(self, tree: str) -> bool:
         """Whether all that is in the tree of this digest is known to be kept, and was not removed since."""
-        return tree in self._vault.whole or tree in self._whole
+        return (self._synced == self._vault.synced and tree in self._vault.whole) or tree in self._whole
 
     def note_whole(self, tree: str) -> None:
         """All that is in the tree of this digest was found to be kept, or is kept with this round."""
         self._whole.add(tree)
+
+    def distrust(self, digest: str) -> None:
+        """What is kept under this digest is damaged: it is replaced by what comes now."""
+        self._vault.known.discard(digest)
+        self._vault.whole.clear()
+        self._known.discard(digest)
+        self._met.discard(digest)
+        self._distrusted.add(digest)
 
     def add(self, data: bytes, *, like: str | None = None) -> str:
         """Keep these bytes; their digest.
@@ -119,16 +137,17 @@ class Keeping:
         self._refuse_over_budget()
         named: list[str] = []
         try:
-            for path in [*(draft.path for draft in self._drafts.values()), *map(self._vault.path_of, self._met)]:
-                self._sync(path)
+            # Before anything has its name, whatever is promised: nobody may ever meet a name without the content.
+            for draft in self._drafts.values():
+                self._sync(draft.path)
+            for digest in self._met if self._synced else ():
+                self._sync(self._vault.path_of(digest))
             folders = {os.path.dirname(self._vault.path_of(digest)) for digest in (*self._drafts, *self._met)}
-            for folder in folders:
-                if not os.path.isdir(folder):
-                    make_folder(folder)
+            self._vault.have_folders(folders, synced=self._synced)
             for digest, draft in self._drafts.items():
                 os.rename(draft.path, self._vault.path_of(digest))
                 named.append(digest)
-            for folder in folders if self._vault.synced else ():
+            for folder in folders if self._synced else ():
                 sync_path(folder)
         except (OSError, StoreError) as error:
             # A name that may not survive must not be met by somebody who believes in it.
@@ -136,21 +155,21 @@ class Keeping:
                 with suppress(OSError):
                     os.unlink(self._vault.path_of(digest))
             raise unavailable(error, self._vault.root, "keep content") if isinstance(error, OSError) else error from error
-        if self._vault.synced:
+        if self._synced:
             self._vault.mark((*self._drafts, *self._met))
         self._vault.known.update(self._drafts, self._met)
         self._vault.whole |= self._whole
+        self._known.update(self._drafts, self._met)
         self._drafts.clear()
         self._met.clear()
         self._whole.clear()
 
     def _sync(self, path: str) -> None:
-        if self._vault.synced:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def discard(self) -> None:
         """Forget what was not settled."""
@@ -161,7 +180,7 @@ class Keeping:
 
     def _base(self, like: str | None, size: int) -> Base | None:
         """The earlier version to which a difference may be stored."""
-        if like is None or size > MOST_IN_MEMORY or like in self._drafts:
+        if like is None or size > MOST_IN_MEMORY or like in self._drafts or not self.has(like):
             return None
         try:
             base = self._vault.base_for_next(like)

@@ -84,6 +84,8 @@ class _Planner:
                 self._consider(path, targets[path], twins.get(path))
             except _StopError as why:
                 self.cannot[path] = str(why)
+            except OSError as error:
+                self.cannot[path] = f"it cannot be looked at: {error.strerror}"
         self._keep_folders_that_hold_more()
 
     def _consider(self, path: str, wanted: Thing, twin: str | None) -> None:

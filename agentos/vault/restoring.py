@@ -16,16 +16,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from agentos._log import warn
 from agentos._text import listed, shown
 from agentos.core.checkpoints.restores import NOTHING, Action, Kind, Operation, Restored, RestorePlan, Thing
 from agentos.core.checkpoints.stored import StoredRestore
 from agentos.errors import (
     AgentosError,
     ContentDamagedError,
+    ContentMissingError,
     RestoreError,
     RestoreFailedError,
     RestoreInterruptedError,
     RestoreRefusedError,
+    StoreError,
 )
 from agentos.vault import journal as entries
 from agentos.vault import staging as stagings
@@ -57,7 +60,8 @@ class Restorer:
         entry = entries.entry_of(chosen)
         with Root(chosen.base_path) as root:
             _refuse_if_moved(root, chosen.operations)  # (1)
-            with self._vault.keeping() as keeping:
+            # The journal is synced whatever is promised, and so is what it names: a change cannot be taken back by a power cut.
+            with self._vault.keeping(synced=True) as keeping:
                 self._keep(root, chosen.operations, keeping)  # (2)
                 self._journal.begin_restore(entry)  # (3)
             with self._staging(root, entry) as work:
@@ -103,7 +107,14 @@ class Restorer:
         entry = self._entry(restore_id)
         if entry.ended_at is not None:
             return entry
-        with Root(_place_of(entry, moved_to)) as root, stagings.found(root, entry.staging) as staging:
+        try:
+            self._settle_in(_place_of(entry, moved_to), entry)
+        except OSError as error:
+            raise _interrupted(entry, None, error) from error
+        return entry
+
+    def _settle_in(self, place: str, entry: StoredRestore) -> None:
+        with Root(place) as root, stagings.found(root, entry.staging) as staging:
             if staging is not None:
                 self._settle(entry, Work(root, staging, self._vault, entries.operations_of(entry)))
             elif entry.state == entries.APPLYING:
@@ -111,7 +122,6 @@ class Restorer:
                     self._settle(entry, Work(root, anew, self._vault, entries.operations_of(entry)))
             else:
                 self._journal.update_restore(entries.ended(entry, _OVER[entry.state]))
-        return entry
 
     def _entry(self, restore_id: str) -> StoredRestore:
         entry = self._journal.restore(restore_id)
@@ -125,9 +135,8 @@ class Restorer:
         for each in operations:
             if each.before.kind is not Kind.FILE or each.action is Action.SET_EXECUTABLE:
                 continue
+            self._distrust_damaged(each.before.sha256, keeping)
             try:
-                if self._vault.has(each.before.sha256):
-                    self._vault.check(each.before.sha256)
                 with root.folder_of(each.path) as (folder, name), opened(folder, name) as descriptor:
                     like = each.after.sha256 or None
                     keeping.add_open(descriptor, like=like, expected=each.before.sha256, size=each.before.size)
@@ -135,10 +144,16 @@ class Restorer:
                     sync(descriptor)
             except (OSError, ChangedError) as error:
                 raise _moved(each.path) from error
-            except ContentDamagedError as error:
-                why = f"what is there now cannot be kept before it goes: {error.message}"
-                raise RestoreRefusedError(f"{shown(each.path)}: {why}", hint=error.hint) from error
         keeping.settle()
+
+    def _distrust_damaged(self, digest: str, keeping: Keeping) -> None:
+        """A copy that was kept earlier and is not whole is none; what is in place may be the last of it."""
+        if not self._vault.has(digest):
+            return
+        try:
+            self._vault.check(digest)
+        except (ContentDamagedError, ContentMissingError):
+            keeping.distrust(digest)
 
     # From its beginning to its end.
 
@@ -167,7 +182,7 @@ class Restorer:
             self._end(entry, entries.DONE)  # (9)
         except BaseException as error:
             self._take_back(entry, back, error)
-            if isinstance(error, RestoreFailedError):
+            if isinstance(error, (RestoreFailedError, OSError)):
                 raise _failed(error, back.left) from error
             raise
         self._clear(entry, back)  # (10)
@@ -188,8 +203,14 @@ class Restorer:
         self._journal.update_restore(entry)
 
     def _clear(self, entry: StoredRestore, back: TakingBack) -> None:
-        if back.clear():
-            self._journal.update_restore(entries.ended(entry, entry.state))
+        """Clear away what is left of it; what cannot be cleared now whoever settles it later will."""
+        try:
+            if back.clear():
+                self._journal.update_restore(entries.ended(entry, entry.state))
+        except (OSError, StoreError) as error:
+            entry.ended_at = None
+            warn("vault", "restore %s is %s, but %s could not be cleared away yet: %s", entry.restore_id, entry.state,
+                 entry.staging, error)  # fmt: skip
 
     def _take_back(self, entry: StoredRestore, back: TakingBack, cause: BaseException | None) -> None:
         try:
@@ -201,12 +222,7 @@ class Restorer:
             self._end(entry, entries.UNDONE)
             self._clear(entry, back)
         except (OSError, AgentosError) as error:
-            said = error.message if isinstance(error, AgentosError) else str(error)
-            why = f"{cause.message}; then " if isinstance(cause, AgentosError) else ""
-            raise RestoreInterruptedError(
-                f"restore {entry.restore_id}: {why}what was changed could not be taken back yet: {said}",
-                hint=f"nothing is lost: it is in {entry.staging} in that folder, or in the vault; mend that and settle it",
-            ) from error
+            raise _interrupted(entry, cause, error) from error
 
     def _back(self, entry: StoredRestore, work: Work) -> TakingBack:
         def note(operations: list[Operation]) -> None:
@@ -226,7 +242,7 @@ _OVER = {
 
 
 def _place_of(entry: StoredRestore, moved_to: str | None) -> str:
-    """The folder that was restored in: the one that holds what is left of it, else the one at its old place, if there is any."""
+    """The folder that was restored in: the one that holds what is left of it, else the one at its old place, if any."""
     places = [entry.base_path] if moved_to is None else [entry.base_path, moved_to]
     left = next((place for place in places if os.path.lexists(os.path.join(place, entry.staging))), None)
     return left or next(filter(os.path.isdir, places), entry.base_path)
@@ -247,6 +263,20 @@ def _moved(path: str) -> RestoreRefusedError:
     )
 
 
-def _failed(error: RestoreError, left: list[str]) -> RestoreFailedError:
+def _interrupted(entry: StoredRestore, cause: BaseException | None, error: AgentosError | OSError) -> RestoreInterruptedError:
+    why = f"{cause.message}; then " if isinstance(cause, AgentosError) else ""
+    return RestoreInterruptedError(
+        f"restore {entry.restore_id}: {why}what was changed could not be taken back yet: {_said(error)}",
+        hint=f"nothing is lost: it is in {entry.staging} in that folder, or in the vault; mend that and settle it",
+    )
+
+
+def _said(error: AgentosError | OSError) -> str:
+    return error.message if isinstance(error, AgentosError) else str(error.strerror)
+
+
+def _failed(error: RestoreError | OSError, left: list[str]) -> RestoreFailedError:
+    if isinstance(error, OSError):
+        error = RestoreFailedError(f"the disk failed: {error.strerror}", hint="look at the disk and the system log")
     but = f", except what somebody else put there meanwhile: {listed(left)}" if left else ""
     return RestoreFailedError(f"{error.message}; everything is as it was before{but}", hint=error.hint)

@@ -137,7 +137,7 @@ class TakingBack:
         if found.kind not in (Kind.FILE, Kind.LINK) or number in self._rescued:
             return found.kind is Kind.NOTHING
         if found.kind is Kind.FILE:
-            with self.work.vault.keeping() as keeping:
+            with self.work.vault.keeping(synced=True) as keeping:
                 with opened(self.work.staging.descriptor, name) as descriptor:
                     keeping.add_open(descriptor, expected=found.sha256, size=found.size)
                 keeping.settle()

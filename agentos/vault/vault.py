@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from agentos._disk import unavailable
-from agentos._folders import locked_folder, make_folder
+from agentos._folders import locked_folder, make_folder, sync_path
 from agentos._text import shown
 from agentos.errors import ContentDamagedError, ContentMissingError
 from agentos.vault.keeping import Keeping
@@ -49,7 +49,7 @@ class Vault:
 
     Args:
         limit: bytes that everything in it may take; None for no limit.
-        synced: what is kept survives a power cut.
+        synced: what is kept survives a power cut; if not, what is left of it then is whole all the same.
         lock_timeout: seconds to wait for whoever removes content.
     """
 
@@ -62,34 +62,57 @@ class Vault:
         self.known: set[str] = set()
         # And trees of which everything is there, by the digests of those.
         self.whole: set[str] = set()
+        # Folders that this process knows to be durable: whoever made one may have died before it was.
+        self._durable: set[str] = set()
         self._collections: tuple[int, ...] | None = None
         # What everything takes, as far as this process knows, and for how many rounds that may be believed.
         self._held, self._believed = 0, 0
 
     @contextmanager
-    def keeping(self) -> Iterator[Keeping]:
+    def keeping(self, *, synced: bool | None = None) -> Iterator[Keeping]:
         """Keep content in this block: `settle` it, commit what names it, and only then leave.
+
+        Args:
+            synced: what is kept survives a power cut, whatever is promised otherwise.
 
         Raises:
             StoreBusyError: content was being removed all the time.
             StoreUnavailableError: the vault cannot be written.
         """
         try:
-            for folder in ("", OBJECTS, DRAFTS):
-                if not os.path.isdir(os.path.join(self.root, folder)):
-                    make_folder(os.path.join(self.root, folder).rstrip("/"))
+            for folder in (self.root, os.path.join(self.root, OBJECTS), self.draft().rstrip("/")):
+                if not os.path.isdir(folder):
+                    self._durable.clear()
+                if folder not in self._durable:
+                    make_folder(folder)
+                    self._durable.add(folder)
             with suppress(FileExistsError):
                 # Tells this vault from one that was here before.
                 os.close(os.open(os.path.join(self.root, COLLECTIONS), _CREATE, 0o600))
         except OSError as error:
             raise unavailable(error, self.root, "keep content") from error
-        with locked_folder(self.root, self.lock_timeout, create=True, shared=True):
-            self._notice_collections()
-            session = Keeping(self)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self.root, self.lock_timeout, create=True, shared=True))
+                self._notice_collections()
+            except OSError as error:
+                raise unavailable(error, self.root, "keep content") from error
+            session = Keeping(self, synced=self.synced if synced is None else synced)
             try:
                 yield session
             finally:
                 session.discard()
+
+    def have_folders(self, folders: Iterable[str], *, synced: bool) -> None:
+        """Have these folders for objects, as durable as what is in them."""
+        known = self._durable if synced == self.synced else ()
+        news = {folder for folder in folders if folder not in known or not os.path.isdir(folder)}
+        for folder in news:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+        if news and synced:
+            sync_path(os.path.join(self.root, OBJECTS))
+        self._durable |= news
 
     def has(self, digest: str) -> bool:
         """Whether something is kept under this digest; whether it is whole shows when it is read."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -89,7 +89,7 @@ def _telling_prefixes(recording: Recording) -> list[int]:
     return [prefix for prefix in range(len(recording.ops) + 1) if prefix not in spoken]
 
 
-def states(recording: Recording, cuts: Iterable[Cut], scratch: Path | None = None) -> Iterator[State]:
+def states(recording: Recording, cuts: Iterable[Cut], scratch: Path | None = None) -> Generator[State, None, None]:
     """Build the state of each cut, in the order of the tape, always at the same path."""
     acks = recording.acks
     with tempfile.TemporaryDirectory(prefix="cut-", dir=scratch or _fast_scratch()) as base:

@@ -54,7 +54,7 @@ def settle(parts: Parts, task_id: str) -> list[str]:
     if all(each.ended_at is not None for each in parts.registry.restores(task_id)):
         return []
     with claimed(parts.registry, task_id):
-        return settle_restores(parts.registry, parts.hands, task_id)
+        return settle_restores(parts.registry, parts.hands, task_id, parts.moved_to)
 
 
 def plan_undo(parts: Parts, restore_id: str) -> RestorePlan:

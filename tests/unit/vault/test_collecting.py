@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentos.errors import StoreBusyError
+from agentos.errors import StoreBusyError, StoreUnavailableError
 from agentos.vault import objects
 from agentos.vault.collecting import collect
 from agentos.vault.vault import Vault
@@ -163,3 +163,12 @@ def test_the_kind_of_an_object_is_what_its_header_says(vault: Vault, keep: Keep)
     """Compressed where that helps, raw where it does not."""
     assert objects.ZSTD == vault.header(keep(b"z" * 1000)).kind
     assert objects.RAW == vault.header(keep(os.urandom(1000))).kind
+
+
+def test_a_vault_that_cannot_be_read_is_our_error(vault: Vault, keep: Keep):
+    """Something else has the name of a folder of it: said, and nothing is removed."""
+    kept = keep(b"kept")
+    Path(vault.root, "objects", "zz").write_bytes(b"no folder")
+    with pytest.raises(StoreUnavailableError, match="not all that nothing needs could be removed"):
+        collect(vault, list, dry_run=False)
+    assert b"kept" == vault.read(kept)

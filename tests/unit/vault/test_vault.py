@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreUnavailableError, VaultFullError
 from agentos.vault import keeping, objects
 from agentos.vault.keeping import ChangedError
-from agentos.vault.objects import MOST_IN_MEMORY, MalformedError
+from agentos.vault.objects import DELTA, MOST_IN_MEMORY, MalformedError
 from agentos.vault.vault import Vault
 from tests.unit.vault.conftest import Keep
 
@@ -345,3 +345,31 @@ def test_a_size_that_no_memory_has_is_damage(vault: Vault, keep: Keep):
     path.write_bytes(data)
     with pytest.raises(ContentDamagedError):
         vault.read(digest)
+
+
+def test_what_lacks_what_it_is_a_difference_to_is_kept_anew(vault: Vault, keep: Keep):
+    """It has its name, and nobody can read it: whoever keeps the same content again is not told that it is there."""
+    old = "".join(f"line {number}\n" for number in range(500)).encode()
+    new = old + b"one more"
+    base = keep(old)
+    digest = keep(new, like=base)
+    assert DELTA == vault.header(digest).kind
+    os.unlink(vault.path_of(base))
+    with pytest.raises(ContentMissingError):
+        vault.read(digest)
+    again = Vault(vault.root)
+    with again.keeping() as kept:
+        kept.add(new)
+        kept.settle()
+    assert new == vault.read(digest)
+
+
+def test_what_is_not_even_begun_like_content_is_kept_anew(vault: Vault, keep: Keep):
+    """As a power cut leaves what was never synced."""
+    digest = keep(b"content")
+    os.truncate(vault.path_of(digest), 0)
+    again = Vault(vault.root)
+    with again.keeping() as kept:
+        kept.add(b"content")
+        kept.settle()
+    assert b"content" == vault.read(digest)
