@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -27,6 +28,7 @@ BATCH = 64
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PERMISSIONS = 0o777
+_OWN = re.compile(rf"{re.escape(STAGING)}[0-9a-z]+")
 
 
 class Staging:
@@ -111,6 +113,7 @@ class Staging:
 @contextmanager
 def made(root: Root, name: str) -> Iterator[Staging]:
     """A folder of this name, new."""
+    _refuse_foreign(name)
     os.mkdir(name, 0o700, dir_fd=root.descriptor)
     with _locked(root, name) as staging:
         yield staging
@@ -123,6 +126,7 @@ def found(root: Root, name: str) -> Iterator[Staging | None]:
     Raises:
         RestoreRefusedError: a living process works in it, or something else has its name.
     """
+    _refuse_foreign(name)
     try:
         os.stat(name, dir_fd=root.descriptor, follow_symlinks=False)
     except FileNotFoundError:
@@ -153,6 +157,13 @@ def _locked(root: Root, name: str) -> Iterator[Staging]:
         # Not left to the closing: a child forked meanwhile would keep the lock with its copy of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def _refuse_foreign(name: str) -> None:
+    if not _OWN.fullmatch(name):
+        raise RestoreRefusedError(
+            f"{shown(name)}: expected the name of a restore's folder", hint="the journal that says so is damaged or forged"
+        )
 
 
 def _dress(descriptor: int, thing: Thing, like: os.stat_result | None) -> None:

@@ -10,8 +10,10 @@ holds it alone (collecting.py). Reading needs no lock. Which content is needed i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -279,8 +281,11 @@ class Vault:
         except FileNotFoundError:
             raise _missing(digest) from None
         except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise _damaged(digest) from None
             raise unavailable(error, self.path_of(digest), "be read") from error
         try:
+            _refuse_other(source)
             header = header_of(os.pread(source, LONGEST_HEADER, 0))
             os.lseek(source, header.length, os.SEEK_SET)
             yield source, header
@@ -307,6 +312,11 @@ class _UnwrittenError(Exception):
     def __init__(self, reason: OSError) -> None:
         super().__init__(str(reason))
         self.reason = reason
+
+
+def _refuse_other(source: int) -> None:
+    if not stat.S_ISREG(os.fstat(source).st_mode):
+        raise MalformedError
 
 
 def _checked(digest: str) -> str:

@@ -58,7 +58,7 @@ class Ground:
         return self._one(self.folders())
 
     def _one(self, found: list[Path]) -> Path:
-        found = [path for path in found if not path.name.startswith(".agentos")]
+        found = [path for path in found if not path.name.startswith(".agentos") and self.is_ours(str(path))]
         if not found:
             raise NotHereError("nothing of that kind is left")
         return self.rng.choice(found)

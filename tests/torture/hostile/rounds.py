@@ -83,19 +83,19 @@ class Round:
         before = tree(ground.root)
         inside = {each: path for each, path in contents(ground.root).items() if ground.is_ours(f"{ground.root}/{path}")}
         with ground.outside.watched() as told, without_powers(), enemy:
-            self.ended, wrong = _done(lambda: self._go(manager, ground.root, done))
+            self.ended, wrong = ended(lambda: self._go(manager, ground.root, done))
         yield from filter(None, [wrong, *told])
         if self.enemy == "nobody" and self.ended == RestoreFailedError.__name__ and tree(ground.root) != before:
             yield f"half: it failed, and the workspace is not as it was: {_differs(before, tree(ground.root))}"
         # Twice more, with nobody in the way: as it was left, and without what cannot be tidied up.
         for powers in (without_powers(), nullcontext()):
             with ground.outside.watched() as told, powers:
-                _, wrong = _done(lambda: manager.resume("t", {}, repair=True))
+                _, wrong = ended(lambda: manager.resume("t", {}, repair=True))
             yield from filter(None, [wrong, *told])
             _undo(ground)
         for place in (ground.outside, *ground.mounts):
             yield from place.changes()
-        yield from _lost(manager, ground.root, inside)
+        yield from lost(manager, ground.root, inside)
 
     def _enemy(self, ground: Ground) -> AbstractContextManager[object]:
         rng = ground.rng
@@ -139,7 +139,7 @@ def _work(manager: CheckpointManager, root: Path, rng: Random) -> None:
                 step.proves_file(rng.choice(FILES))
 
 
-def _done(what: Callable[[], object]) -> tuple[str, str]:
+def ended(what: Callable[[], object]) -> tuple[str, str]:
     """How it ended: with which of our errors, if any; and what is wrong with how it ended."""
     try:
         what()
@@ -163,7 +163,7 @@ def _undo(ground: Ground) -> None:
         ground.undo.pop()()
 
 
-def _lost(manager: CheckpointManager, root: Path, inside: dict[str, str]) -> Iterator[str]:
+def lost(manager: CheckpointManager, root: Path, inside: dict[str, str]) -> Iterator[str]:
     """What is neither in place nor kept for somebody."""
     manager.collect()
     now, vault = contents(root), Vault(str(Path(manager.db_path).with_name("vault")))

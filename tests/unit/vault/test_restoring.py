@@ -494,6 +494,22 @@ def test_a_forged_entry_leads_nowhere(root: Path, vault: Vault, restorer: Restor
         restorer.apply(forged)
 
 
+@pytest.mark.parametrize("staging", ["../outside", "..", ".", "sub", ".agentos-restore-a/../../outside"])
+def test_a_forged_entry_does_not_say_where_things_are_cleared_away(
+    root: Path, vault: Vault, restorer: Restorer, journal: SQLiteRegistry, tmp_path: Path, staging: str
+):
+    """What looks like left behind by a restore is not removed from a folder that is none of a restore's."""
+    make(root, {"sub/out-0": b"ours"})
+    make(tmp_path / "outside", {"out-0": b"theirs"})
+    for theirs in (b"ours", b"theirs"):
+        begun = entry_of(RestorePlan("task", "c", str(root), (Operation("x", Action.DELETE, file(theirs), NOTHING),), (), 0))
+        begun.state, begun.staging = "done", staging
+        journal.begin_restore(begun)
+        with pytest.raises(RestoreRefusedError, match="expected the name of a restore's folder"):
+            restorer.settle(begun.restore_id)
+    assert ({"out-0": (b"theirs", False)}, (b"ours", False)) == (tree(tmp_path / "outside"), tree(root)["sub/out-0"])
+
+
 def test_moving_never_replaces(root: Path, monkeypatch: pytest.MonkeyPatch):
     """With the system's own call and without it; a link is moved and not followed."""
     make(root, {"a": b"a", "b": b"b", "link": "nowhere"})

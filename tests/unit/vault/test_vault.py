@@ -373,3 +373,20 @@ def test_what_is_not_even_begun_like_content_is_kept_anew(vault: Vault, keep: Ke
         kept.add(b"content")
         kept.settle()
     assert b"content" == vault.read(digest)
+
+
+@pytest.mark.parametrize("other", ["link", "pipe", "folder"])
+def test_something_else_in_the_place_of_content_is_damage(vault: Vault, keep: Keep, tmp_path: Path, other: str):
+    """A link is not followed, a pipe is not waited for."""
+    digest = keep(b"content")
+    place = Path(vault.path_of(digest))
+    (tmp_path / "elsewhere").write_bytes(place.read_bytes())
+    place.unlink()
+    if other == "link":
+        place.symlink_to(tmp_path / "elsewhere")
+    elif other == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    with pytest.raises(ContentDamagedError):
+        vault.read(digest)
