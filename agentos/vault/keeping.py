@@ -180,7 +180,7 @@ class Keeping:
 
     def _base(self, like: str | None, size: int) -> Base | None:
         """The earlier version to which a difference may be stored."""
-        if like is None or size > MOST_IN_MEMORY or like in self._drafts or not self.has(like):
+        if like is None or size > MOST_IN_MEMORY or like in self._drafts:
             return None
         try:
             base = self._vault.base_for_next(like)
