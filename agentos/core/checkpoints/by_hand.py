@@ -77,7 +77,7 @@ def undo(parts: Parts, restore_id: str, lease: Lease | None) -> Restored:
     """Take a restore back. Whatever an earlier attempt left half done is ended before this one is planned."""
     stored = _known(parts, restore_id)
     with claimed(parts.registry, stored.task_id, lease):
-        settle_restores(parts.registry, parts.hands, stored.task_id)
+        settle_restores(parts.registry, parts.hands, stored.task_id, parts.moved_to)
         return parts.hands().restore(plan_undo(parts, restore_id))
 
 
