@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,20 @@ def test_a_file_that_is_not_there_is_no_success(db: Path, work: Path):
     assert 0 == run(db, "--file", "made", "--", "touch", "made", cwd=work).returncode
 
 
+def test_what_was_rolled_back_past_is_run_again(db: Path, work: Path, line):
+    """Done is what the checkpoint stands on from which the task goes on; what came after it is not."""
+    for name in ("a", "b"):
+        assert 0 == line("sh", "-c", f"echo {name} >> log.txt").returncode
+    with CheckpointManager(db) as manager:
+        first = manager.list_checkpoints("book")[1].checkpoint_id
+        # Its own pack does not hold now: the whole folder has b in it.
+        (work / "log.txt").write_text("a\n")
+    assert 0 == agentos("rollback", first, "--supersede-later", "--db", db).returncode
+    assert "skipped" in line("sh", "-c", "echo a >> log.txt").stderr
+    assert "skipped" not in line("sh", "-c", "echo b >> log.txt").stderr
+    assert "a\nb\n" == (work / "log.txt").read_text()
+
+
 def test_named_files_are_put_back_before_a_command_runs_again(db: Path, work: Path):
     """From the first line on: what is proven later, what was there before, and what is to be gone."""
     (work / "old").write_text("old\n")
@@ -297,6 +312,33 @@ def test_on_a_terminal_the_keys_reach_the_command_once(db: Path, work: Path, key
     os.close(leader)
     assert code == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
     assert b"got 1" in said
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_a_shell_stops_it_and_lets_it_go_on(db: Path, work: Path):
+    """Control-Z and `fg` in a real shell with job control: as with any other program."""
+    shell, leader = pty.fork()
+    if shell == 0:
+        os.chdir(work)
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment(PS1="$ ", TERM="dumb"))
+
+    def typed(text: str, awaited: str) -> None:
+        os.write(leader, text.encode())
+        said = b""
+        # The line that is typed is shown too: what is awaited is in none.
+        while awaited.encode() not in said:
+            said += os.read(leader, 4096)
+
+    words = " ".join([*COMMAND, "run", "book", "--db", str(db), "--step", "one", "--"])
+    typed(f"{words} sh -c 'echo rea''dy; read line; echo got $line'\n", "ready")
+    typed("\x1a", "Stopped")
+    typed("fg\n", "sh -c")
+    typed("it\n", "got it")
+    typed("echo code $?\n", "code 0")
+    os.write(leader, b"exit\n")
+    os.close(leader)
+    os.waitpid(shell, 0)
+    assert "skipped" in run(db, "--step", "one", "--any-words", "--", "true", cwd=work).stderr
 
 
 # What must not happen twice, and who else is there.
