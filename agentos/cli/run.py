@@ -107,7 +107,8 @@ def _skipped(door: Door, step: Step, recovery: Recovery) -> Exit:
 
     stands = recovery.checkpoint
     where = f", before or at checkpoint number {stands.sequence_number}" if stands is not None else ""
-    note(f"skipped, it is done: {step.shown}{where}")
+    another = "; if this is another step, give it a --step NAME of its own" if step.may_be_another(stands) else ""
+    note(f"skipped, it is done: {step.shown}{where}{another}")
     _answer(door, step, recovery, done=True)
     return of_recovery(recovery)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from agentos._marked import VARIABLE
+from agentos._process import sight_of
 from agentos._text import shown, without_credentials
 from agentos.core.checkpoints import Evidence, EvidencePack, EvidenceType
 from agentos.core.checkpoints.holders import RUN_MARK
@@ -22,7 +23,7 @@ from agentos.core.checkpoints.running import CommandRun, command_of
 from agentos.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from agentos.core.checkpoints import CheckpointManager, StepBlock, Task
+    from agentos.core.checkpoints import Checkpoint, CheckpointManager, StepBlock, Task
 
 _DIGITS = 12
 _LONGEST = 200
@@ -119,6 +120,16 @@ class Step:
             hint="give another step another --step NAME; --any-words if the words of this one differ from run to run",
         )
 
+    def may_be_another(self, stands: Checkpoint | None) -> bool:
+        """Whether these words may be meant for a second step: the same script has done something since it said them first.
+
+        Or it is done over in one shell, which looks the same: so this is a hint, and decides nothing.
+        """
+        mark = None if stands is None else stands.metadata.get(RUN_MARK)
+        if self.asked.name is not None or type(mark) is not dict:
+            return False
+        return mark.get("step") != self.name and mark.get("caller") == _caller()
+
     def block(self, task: Task, state: dict[str, Any]) -> StepBlock:
         """The step, begun with the state that it leads to: so it is that state also if it is adopted after a crash."""
         after = {**state, RUN_MARK: {**_done_in(state), self.name: self.digest}}
@@ -128,7 +139,7 @@ class Step:
         return task.step(
             "tool_executed",
             after,
-            metadata={RUN_MARK: {"step": self.name, "argv": argv, "cwd": os.getcwd()}},
+            metadata={RUN_MARK: {"step": self.name, "argv": argv, "cwd": os.getcwd(), "caller": _caller()}},
             expects=expects,
             rerunnable=not asked.not_rerunnable,
             # The claim of a workspace has all of it; what is only named is kept as it is, for a command that is run again.
@@ -190,6 +201,12 @@ class Step:
         folder, name = os.path.split(os.path.abspath(path))
         there = os.path.join(os.path.realpath(folder), name)
         return os.path.relpath(there, self.base) if there.startswith(f"{self.base}/") else there
+
+
+def _caller() -> str:
+    """The process that runs this one, such as the shell of a script."""
+    parent = os.getppid()
+    return f"{parent}/{sight_of(parent).start}"
 
 
 def _here(base: str | None) -> str:

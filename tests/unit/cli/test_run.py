@@ -116,6 +116,15 @@ def test_a_name_is_one_step_and_other_words_under_it_are_refused(db: Path, work:
     assert (work / "b").exists()
 
 
+def test_words_that_come_again_in_one_script_are_skipped_with_a_hint(db: Path, work: Path):
+    """Two steps or one, only the script knows; started again, by another shell, it is one."""
+    line = " ".join([*COMMAND, "run", "book", "--db", str(db), "--workspace", ".", "--"])
+    script = f"{line} touch a; {line} touch b; {line} touch a"
+    for hints, skips in ((1, 1), (0, 3)):
+        ended = subprocess.run(["sh", "-c", script], cwd=work, env=environment(), capture_output=True, text=True, check=True)
+        assert (hints, skips) == (ended.stderr.count("give it a --step NAME"), ended.stderr.count("skipped"))
+
+
 def test_the_same_words_in_another_folder_are_another_step(db: Path, work: Path):
     """`cd a; make; cd ../b; make` are two steps, wherever the project lies."""
     for name in ("a", "b"):
