@@ -1,10 +1,12 @@
 """What was kept is put back before a task goes on, what that overwrites is kept too, and everything says so."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from agentos.core.checkpoints import Checkpoint, CheckpointManager, Evidence, EvidencePack, Verdict
+from agentos.core.checkpoints.needs import Needs
 from agentos.errors import (
     CheckpointNotFoundError,
     InvalidInputError,
@@ -352,6 +354,20 @@ def test_bad_input_is_named(manager: CheckpointManager):
 
 
 # What takes the space.
+
+
+def test_a_step_that_is_removed_while_somebody_collects_needs_nothing(manager: CheckpointManager, work: Path):
+    """It was open when what is needed was asked for, and is asked about again when it is there no more."""
+    wrote(manager, "a", "1")
+    (work / "b").write_text("before")
+    step_id = crashed(manager, touches=["b"])
+    needs = Needs(manager._registry, manager._hands())
+    digest = hashlib.sha256(b"before").hexdigest()
+    assert digest in set(needs())
+    manager.abandon_step(step_id)
+    manager.prune("t", keep_verified=1)
+    assert manager.get_step(step_id) is None
+    assert digest not in set(needs())
 
 
 def test_only_what_nothing_needs_is_collected(manager: CheckpointManager, work: Path):

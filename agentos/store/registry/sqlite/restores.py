@@ -109,8 +109,8 @@ def needing(tables: Tables, after: int) -> list[tuple[int, Needing]]:
 
 def needed_by(tables: Tables, key: int) -> Needing | None:
     """The same of one step, as it is now; None if it needs nothing any more."""
-    row = tables.existing_step(key)
-    if row.superseded_by is not None or row.state == "abandoned":
+    row = tables.step_that_was(key)
+    if row is None or row.superseded_by is not None or row.state == "abandoned":
         return None
     return _needing(tables, row)
 

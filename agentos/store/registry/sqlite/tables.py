@@ -97,15 +97,15 @@ class Tables:
     def step(self, step_id: str) -> StepRow | None:
         """The step of this id. Absence is asked twice, of two b-trees."""
         key = step_key_of(step_id)
-        if key is None:
-            return None
+        row = None if key is None else self.step_that_was(key, step_id)
+        return row if row is not None and row.step_id == step_id else None
+
+    def step_that_was(self, key: int, name: str = "") -> StepRow | None:
+        """A step that may have been removed; whether it was is asked of the timeline too."""
         columns = self.execute(SQL["step"], (key,)).fetchone()
-        if columns is not None:
-            row = checked_step(columns)
-            return row if row.step_id == step_id else None
-        if self.execute(SQL["step_on_timeline"], (key,)).fetchone() is not None:
-            raise damaged(f"step {shown(step_id, 80)}")
-        return None
+        if columns is None and self.execute(SQL["step_on_timeline"], (key,)).fetchone() is not None:
+            raise damaged(f"step {shown(name, 80)}" if name else f"step number {key}")
+        return None if columns is None else checked_step(columns)
 
     def key_is_taken(self, step_id: str) -> bool:
         """Whether another step has this one's key."""
