@@ -52,3 +52,11 @@ def test_every_code_is_on_a_page():
     assert len(codes) > 90
     said = set().union(*(said_on(page) for page in PAGES.glob("*.md")))
     assert codes - said == set()
+
+
+def test_every_attack_that_is_listed_has_its_test():
+    """The table of attacks names tests that are there."""
+    named = re.findall(r"`([\w./]+\.py)::(test_\w+)`", (ROOT / "docs/reliability.md").read_text())
+    assert len(named) > 30
+    folder = ROOT / "tests/unit/probes"
+    assert [] == [f"{file}::{test}" for file, test in named if f"def {test}(" not in (folder / file).read_text()]
