@@ -7,6 +7,7 @@ Values are never parsed or judged here.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 LIMIT = 512
 _LAST_BYTE = 0xFF
@@ -30,6 +31,15 @@ def shown(value: object, limit: int = LIMIT) -> str:
 def without_credentials(text: str) -> str:
     """The text, with the passwords of addresses in it masked."""
     return _CREDENTIALS.sub(r"\g<scheme>\g<user>:***@", text) if "://" in text else text
+
+
+def plain(value: Any) -> Any:
+    """Any JSON as it is, but for the passwords of addresses in it."""
+    if isinstance(value, str):
+        return without_credentials(value)
+    if isinstance(value, dict):
+        return {without_credentials(key): plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _described(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agentos._text import MASKED, without_credentials
+from agentos._text import MASKED, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,16 +24,7 @@ def pack_document(pack: dict[str, Any]) -> dict[str, Any]:
         if item["metadata"].get("sensitive") is True:
             item["expected"] = MASKED
             item["metadata"] = {"sensitive": True}
-    return {**pack, "evidence_list": safe(pack["evidence_list"])}
-
-
-def safe(value: Any) -> Any:
-    """Any JSON, with the passwords in addresses masked."""
-    if isinstance(value, str):
-        return without_credentials(value)
-    if isinstance(value, dict):
-        return {without_credentials(key): safe(each) for key, each in value.items()}
-    return [safe(each) for each in value] if isinstance(value, list) else value
+    return {**pack, "evidence_list": plain(pack["evidence_list"])}
 
 
 def recovery_document(recovery: Recovery, say: Callable[[str], str]) -> dict[str, Any]:

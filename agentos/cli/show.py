@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentos._text import shown
+from agentos._text import plain, shown
 from agentos.cli import naming
 from agentos.cli.columns import ago, clock
 from agentos.cli.door import Door, note
@@ -76,9 +76,9 @@ def _found(manager: CheckpointManager, text: str) -> Checkpoint | str:
 def _document(door: Door, checkpoint: Checkpoint, history: list[PastLook]) -> dict[str, Any]:
     if not door.as_json:
         return {}
-    from agentos.cli.documents import checkpoint_document, safe  # noqa: PLC0415 - people read lines
+    from agentos.cli.documents import checkpoint_document  # noqa: PLC0415 - people read lines
 
-    looks = [safe(look.to_dict()) for look in history]
+    looks = [plain(look.to_dict()) for look in history]
     return {"checkpoint": checkpoint_document(checkpoint), "verifications": looks, "step": None}
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentos._text import listed, shown
+from agentos.cli.columns import ago, clock
 from agentos.cli.door import Door
 from agentos.cli.marks import bold, mark_of
 from agentos.cli.verb import verb
@@ -60,7 +60,7 @@ def _lines(door: Door, step: dict[str, Any]) -> Iterator[str]:
     name = step["work_item_id"]
     about = f" {shown(name, 80)}" if name is not None else ""
     yield f"{mark_of('open')} {bold(step['step_id'])} · task {shown(step['task_id'], 80)} · {step['checkpoint_type']}{about}"
-    begun = f"{step['begun_at'][:19].replace('T', ' ')} UTC ({_ago(step['begun_at'])})"
+    begun = f"{clock(step['begun_at'])} UTC ({ago(step['begun_at'])})"
     yield f"    begun {begun} by {step['runner']}: {_state(step)}"
     if step["error"]:
         yield f"    its block ended with {shown(step['error'], 200)}"
@@ -76,12 +76,3 @@ def _lines(door: Door, step: dict[str, Any]) -> Iterator[str]:
 
 def _state(step: dict[str, Any]) -> str:
     return {True: "still at it", False: "not at it any more", None: "which cannot be seen from here"}[step["running"]]
-
-
-def _ago(begun_at: str) -> str:
-    seconds = int((datetime.now(UTC) - datetime.fromisoformat(begun_at)).total_seconds())
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {unit}{'s' * (count != 1)} ago"
-    return f"{max(seconds, 0)} seconds ago"

@@ -279,6 +279,33 @@ def test_a_look_that_vanished_is_noticed_and_a_pruned_one_is_not(manager: Checkp
         manager.verification_history(found.checkpoint_id)
 
 
+# What changed.
+
+
+def test_what_was_rolled_back_past_is_compared_by_its_own_claims(manager: CheckpointManager, work: Path):
+    """It stands in no later world, and said what it said all the same; that more is not known is told."""
+    first = wrote(manager, "a", "one")
+    later = wrote(manager, "b", "two")
+    manager.rollback_to_checkpoint(first.checkpoint_id, supersede_later=True)
+    found = manager.compare_checkpoints(later.checkpoint_id, files=True)
+    assert [("b", "claimed")] == [(each.path, each.change) for each in found.files or ()]
+    assert "number 2 is not on the timeline" in found.notes[0]
+    assert found.before is not None
+    assert first.checkpoint_id == found.before.checkpoint_id
+
+
+def test_what_a_tree_held_is_not_known_where_its_manifest_is_nowhere(manager: CheckpointManager, work: Path):
+    """That is a note, and no file that was removed."""
+    for text in ("one", "two"):
+        (work / "folder").mkdir(exist_ok=True)
+        (work / "folder" / "a").write_text(text)
+        claim = Evidence.capture_tree("folder", base_path=work)
+        del claim.metadata["manifest"]
+        committed(manager, EvidencePack([claim]))
+    found = manager.compare_checkpoints(manager.list_checkpoints("t")[0].checkpoint_id, files=True)
+    assert ((), 2) == (found.files, sum("was not kept" in note for note in found.notes))
+
+
 # Sums.
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agentos._text import MASKED, shown, without_credentials
+from agentos._text import MASKED, plain, shown
 from agentos.core.checkpoints import policy
 from agentos.core.checkpoints.kinds.kind import is_sensitive
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
@@ -173,7 +173,7 @@ def _item(number: int, item: Evidence) -> ReportedItem:
     named = (number, shown(item.evidence_type, 80), shown(item.description, 120))
     result, unkept = item.result, note_of([item])
     if result is None:
-        expected = MASKED if is_sensitive(item) else _plain(item.expected)
+        expected = MASKED if is_sensitive(item) else plain(item.expected)
         notes = [unkept] if unkept else []
         return ReportedItem(*named, Outcome.NOT_RUN.value, "NOT_RUN", "not looked at", "", expected, notes=notes)
     return ReportedItem(
@@ -182,20 +182,11 @@ def _item(number: int, item: Evidence) -> ReportedItem:
         result.code,
         shown(result.message, 2000),
         shown(result.hint, 2000),
-        _plain(item.expected if result.expected is None and not is_sensitive(item) else result.expected),
-        _plain(result.found),
+        plain(item.expected if result.expected is None and not is_sensitive(item) else result.expected),
+        plain(result.found),
         None if result.assurance is None else result.assurance.value,
         result.duration_ms,
         result.flaky,
-        _plain(result.attempts),
+        plain(result.attempts),
         [*(shown(note) for note in result.notes), *([unkept] if unkept else [])],
     )
-
-
-def _plain(value: Any) -> Any:
-    """The value as it is, without passwords in addresses."""
-    if isinstance(value, str):
-        return without_credentials(value)
-    if isinstance(value, dict):
-        return {without_credentials(key): _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
