@@ -203,7 +203,7 @@ def test_a_kill_at_any_call_loses_nothing(recorder: Recorder, tmp_path: Path, le
             rng,
             actions=["SIGKILL"],
             lasting=[False],
-            count=count(4, 10_000),
+            count=count(4, 60),
             prepare=before,
         )
     ):
@@ -220,7 +220,7 @@ def test_an_io_error_loses_nothing(recorder: Recorder, tmp_path: Path, left, rng
     before = left(scene)
     for number, run in enumerate(
         sweep_errors(
-            recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 10_000), prepare=before
+            recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 100), prepare=before
         ),
         1,
     ):
@@ -256,7 +256,7 @@ def second_lives(recorder: Recorder, tmp_path: Path, left) -> Callable[..., Iter
 @pytest.mark.parametrize("scene", SCENES[:2], ids=str)
 def test_what_the_dead_left_half_durable_is_not_believed(second_lives, rng: Random, count, scene: Scene):
     """Killed at any call; the next process does the same and acknowledges it; then the power goes."""
-    assert [] == [*second_lives(scene, lambda faults: rng.sample(faults, min(count(5, 10_000), len(faults))))]
+    assert [] == [*second_lives(scene, lambda faults: rng.sample(faults, min(count(5, 40), len(faults))))]
 
 
 def test_second_lives_find_a_folder_that_is_believed_to_be_durable(second_lives):
