@@ -219,9 +219,7 @@ def test_an_io_error_loses_nothing(recorder: Recorder, tmp_path: Path, left, rng
     raised = number = 0
     before = left(scene)
     for number, run in enumerate(
-        sweep_errors(
-            recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 100), prepare=before
-        ),
+        sweep_errors(recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 100), prepare=before),
         1,
     ):
         assert [] == [name for name in run.recording.marks if name.startswith("bare")], run.fault
