@@ -19,8 +19,8 @@ from agentos import _descriptors
 from agentos._text import shown
 from agentos.core.checkpoints.restores import NOTHING, Kind, Thing
 from agentos.errors import RestoreRefusedError
+from agentos.vault.entering import enter
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
 _EXECUTABLE, _READABLE = 0o111, 0o444
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -39,7 +39,6 @@ class Root:
                 f"{shown(path)}: the folder to restore in cannot be opened: {error.strerror}",
                 hint="mount it, or tell the manager where the workspace is now (base_path)",
             ) from error
-        self.device = os.fstat(self.descriptor).st_dev
 
     def __enter__(self) -> Self:
         return self
@@ -69,17 +68,15 @@ class Root:
 
     def _enter(self, folder: int, part: str, path: str) -> int:
         try:
-            descriptor = os.open(part, _FOLDER, dir_fd=folder)
+            return enter(folder, part)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(folder, part):
                 raise _through_link(path) from error
+            if error.errno == errno.EXDEV:
+                raise RestoreRefusedError(
+                    f"{shown(path)}: lies on what is mounted in {shown(self.path)}", hint="nothing is put back across a mount"
+                ) from error
             raise
-        if os.fstat(descriptor).st_dev != self.device:
-            os.close(descriptor)
-            raise RestoreRefusedError(
-                f"{shown(path)}: lies on another file system than {shown(self.path)}", hint="nothing is put back across a mount"
-            )
-        return descriptor
 
     def look(self, path: str) -> Thing:
         """What is at the path now.

@@ -10,6 +10,7 @@ outside, is neither written nor made executable.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from agentos._text import shown
 from agentos.core.checkpoints.restores import NOTHING, Action, Cannot, Kind, Operation, RestorePlan, Thing
 from agentos.errors import ContentDamagedError, ContentMissingError, RestoreRefusedError, StoreUnavailableError
 from agentos.vault.beneath import Root, above_of, parts_of
+from agentos.vault.entering import enter
 from agentos.vault.staging import STAGING
 from agentos.vault.twins import twins_among
 from agentos.vault.vault import Vault
@@ -119,7 +121,7 @@ class _Planner:
         if why := self.protected(path, now.kind is not Kind.NOTHING):
             raise _StopError(why)
         if now.kind is Kind.DIRECTORY and self._is_mount(path):
-            raise _StopError("another file system is mounted there")
+            raise _StopError("something is mounted there")
 
     # The way to it.
 
@@ -159,7 +161,11 @@ class _Planner:
 
     def _is_mount(self, path: str) -> bool:
         with self.root.folder_of(path) as (folder, name):
-            return os.stat(name, dir_fd=folder, follow_symlinks=False).st_dev != self.root.device
+            try:
+                os.close(enter(folder, name))
+            except OSError as error:
+                return error.errno == errno.EXDEV
+        return False
 
     def _names(self, path: str) -> int:
         with self.root.folder_of(path) as (folder, name):

@@ -49,7 +49,7 @@ def _found(kind: type[Round] | type[Forgery], seed: int, folder: Path, sign: str
 
 
 def _follow_links(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beneath, "_FOLDER", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    patch.setattr(beneath, "enter", lambda folder, name: os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder))
 
 
 def _keep_nothing(patch: pytest.MonkeyPatch) -> None:
