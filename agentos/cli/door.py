@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from agentos.core.checkpoints import CheckpointManager
 
 
+# What the log and its index take before anything is recorded, and a little more.
+_LEAST_SPACE = 256 << 10
+
+
 class Door:
     """One call of one verb.
 
@@ -46,8 +50,9 @@ class Door:
     def measuring(self, base: str | None = None) -> CheckpointManager:
         """A manager that records what it measures, or, where nothing can be written, measures all the same."""
         self.base = base
-        path, why = where.existing(self.db), "this user may not write to it"
-        if os.access(path, os.W_OK):
+        path = where.existing(self.db)
+        why = "the disk is full" if _is_full(path) else "this user may not write to it"
+        if os.access(path, os.W_OK) and not _is_full(path):
             try:
                 return _manager(path, base)
             except StoreUnavailableError as error:
@@ -117,6 +122,15 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 def note(text: str) -> None:
     """Something beside the answer."""
     click.echo(f"agentos: {text}", err=True)
+
+
+def _is_full(path: str) -> bool:
+    """Whether there is no space to record anything: then nothing is begun that could not be ended."""
+    try:
+        status = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < _LEAST_SPACE
 
 
 def _manager(path: str, base: str | None, *, readonly: bool = False) -> CheckpointManager:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -70,10 +71,11 @@ def test_a_backup_beside_eight_writers_is_whole(tmp_path: Path, count):
     ensure_migrations(tmp_path / "store" / "registry.sqlite")
     taken, least = 0, 0
     with writing(tmp_path) as processes:
-        while taken < count(3, 25):
+        while taken < count(2, 8):
             before = committed(tmp_path)
             if len({line.read_text() for line in tmp_path.glob("committed-*")}) < WRITERS or len(before) < least + 40:
                 assert [None] * len(processes) == [each.poll() for each in processes]
+                time.sleep(0.05)
                 continue
             ended = agentos("backup", tmp_path / "backup.tar", "--yes", "--db", tmp_path / "store" / "registry.sqlite")
             assert 0 == ended.returncode, ended.stderr
@@ -139,6 +141,10 @@ def test_a_kill_at_any_call_leaves_before_or_after(
 ):
     """SIGKILL at each call that writes; then the same again, which ends as if nothing had been, and leaves nothing behind."""
     before, fallen, done = dump(whole / "registry.sqlite"), 0, 0
+
+    def fill(to: Path) -> None:
+        shutil.copytree(whole, to, dirs_exist_ok=True)
+
     for run in sweep_errors(
         recorder,
         lambda to: argv(to, verb),
@@ -147,7 +153,7 @@ def test_a_kill_at_any_call_leaves_before_or_after(
         actions=["SIGKILL"],
         lasting=[False],
         count=count(5, 120),
-        prepare=lambda to: shutil.copytree(whole, to, dirs_exist_ok=True),
+        prepare=fill,
     ):
         assert run.recording.returncode in (-9, 137), run.recording.stderr
         assert [] == list(wrong(verb, run.directory, before)), run.fault

@@ -11,6 +11,7 @@ import pytest
 
 from agentos.cli.exits import Exit
 from agentos.core.checkpoints import CheckpointManager
+from agentos.errors import StoreBusyError
 from tests.support import dump, execute
 from tests.unit.checkpoints.steps import wrote
 from tests.unit.cli.program import agentos, on_a_terminal
@@ -119,3 +120,20 @@ def test_what_a_dead_one_left_is_removed_by_the_next(db: Path, kept: Path, tmp_p
     assert 0 == agentos("backup", archive, "--db", db).returncode
     os.close(alive)
     assert [".backup.tar.alive.part"] == [path.name for path in tmp_path.iterdir() if path.name.startswith(".backup")]
+
+
+def test_nothing_is_removed_while_it_is_copied_and_whoever_keeps_goes_on(db: Path, kept: Path, tmp_path: Path):
+    """Between the copy of the registry and the last content: collecting waits, and gives up in its time; keeping does not."""
+    asked: list[str] = []
+
+    def others(what: str, done: int, total: int) -> None:
+        if what == "copying" and not asked:
+            asked.append(what)
+            with CheckpointManager(db, tmp_path, keep=True, lock_timeout=0.2) as other:
+                with pytest.raises(StoreBusyError):
+                    other.collect()
+                wrote(other, "a", "four" * 90)
+
+    with CheckpointManager(db, readonly=True) as manager:
+        made = manager.backup(tmp_path / "b.tar", progress=others)
+    assert (["copying"], True, 3) == (asked, made.checkup.is_sound, made.checkup.rows["steps"])
