@@ -122,6 +122,11 @@ def abandon(step_id: str) -> Act:
     return _act("gives the step up", call, Command("resolve", (step_id, "not-landed"), _REASON))
 
 
+def log(task_id: str) -> Act:
+    """What happened to the task."""
+    return _act("shows what happened to it", f"list_checkpoints({_quoted(task_id)})", Command("log", (task_id,), ()))
+
+
 def undo(restore_id: str) -> Act:
     """Take a restore back."""
     return _act("takes the restore back", f"undo_restore({_quoted(restore_id)})", Command("undo", (restore_id,), ()))

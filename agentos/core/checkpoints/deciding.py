@@ -84,7 +84,7 @@ def _interrupted(parts: Parts, step_id: str, outcome: str) -> StoredStep:
     if step.state is not StepState.BEGUN and step.state is not settled[outcome]:
         raise NotInterruptedError(
             f"step {step_id}: {step.state.value} already, so it cannot be called {outcome}",
-            hint="get_step() shows how it ended",
+            hint=Way(_ways.log(step.task_id), " shows what happened to its task"),
         )
     if (is_running(step) and is_alive(step.runner)) or left_running(step):
         raise NotInterruptedError(f"step {step_id}: a living process is in the middle of it", hint="wait for it, or stop it")
@@ -146,7 +146,7 @@ def _ground(parts: Parts, task_id: str, checkpoint_id: str | None) -> tuple[Stor
     if head is None or named is None or named.task_id != task_id:
         raise CheckpointNotFoundError(
             f"task {shown(task_id, 80)}: no checkpoint{f' {shown(checkpoint_id, 80)}' if checkpoint_id else ''} to accept on",
-            hint=Way(_ways.restart(task_id), " starts over; list_checkpoints() shows what there is"),
+            hint=Way(_ways.restart(task_id), " starts over; ", _ways.log(task_id), " shows what there is"),
         )
     return head, named
 

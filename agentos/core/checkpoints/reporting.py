@@ -124,8 +124,12 @@ def held(
         gone = [_ways.abandon(step.step_id) for step, _ in running] or [_ways.free(task_id)]
         options += tuple(Way(act, ", if that process is gone") for act in gone)
     name = described(holder) if holder is not None else running[0][1]
-    who = f"{name}, since {since},"
+    who = f"{name}, since {_at(since)},"
     return Recovery(task_id, Verdict.HELD, None, None, (), (), (), steps, options, parts.db_path, parts.created, who, ())
+
+
+def _at(since: str | None) -> str:
+    return "some time" if since is None else f"{datetime.fromisoformat(since):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def with_checkpoint(recovery: Recovery, stored: StoredStep) -> Recovery:

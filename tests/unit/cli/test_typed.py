@@ -38,6 +38,7 @@ ACTS = {
     "free": _ways.free("x"),
     "resolve": _ways.resolve("x"),
     "abandon": _ways.abandon("x"),
+    "log": _ways.log("x"),
     "undo": _ways.undo("x"),
     "rollback": _ways.rollback("x"),
 }

@@ -208,9 +208,11 @@ class SQLiteRegistry(RecoveryMethods, HandedMethods, NamedMethods, ReviewedMetho
             row = existing(tables.step(step_id), step_id)
             enter(tables, row.task_id, lease)
             if not row.is_live:
+                from agentos._ways import Way, log  # noqa: PLC0415 - only a refusal has a way out
+
                 raise SupersededError(
                     f"checkpoint {shown(row.public_id, 80)}: not on the timeline any more, it cannot end it",
-                    hint="roll back to a live checkpoint; list_checkpoints() shows them",
+                    hint=Way("roll back to a live checkpoint; ", log(row.task_id), " shows them"),
                 )
             return timeline.end_at(tables, row)
 
