@@ -34,6 +34,7 @@ SHAPE = {
     "notes": "what else is to be known",
     "plan": "for `repair`: what would be put back",
     "restored": "what was put back; a look puts nothing back",
+    "recorded": "whether the registry took what was found; if not, `resume` could not act on it",
 }
 
 # What is not among them is not known.
@@ -48,10 +49,17 @@ new_option = click.option("--new", is_flag=True, help="Nothing need be known of 
 @click.option("--deadline", type=click.FloatRange(min=0), metavar="SECONDS", help="Seconds for all looks together.")
 @base_option
 def command(door: Door, task_id: str, new: bool, deadline: float | None, base: str | None) -> Exit:  # noqa: FBT001 - a flag
-    """Find out from where TASK may go on. Changes nothing; ends with 0 only if `agentos resume` would give a state now."""
+    """Find out from where TASK may go on. Changes nothing; ends with 0 only if `agentos resume` would give a state now.
+
+    So not with 0, but with 6, where the registry is read-only or its disk is full: the answer is told all the same.
+    """
     with door.measuring(base) as manager:
         recovery = manager.recover(named(manager, task_id, new=new), deadline=deadline)
-    return tell(door, recovery)
+    ended = tell(door, recovery)
+    if ended is Exit.SAFE and not recovery.recorded:
+        note("it would be safe to go on, but the registry takes nothing now: `agentos resume`, and an agent, would be refused")
+        return Exit.UNAVAILABLE
+    return ended
 
 
 def named(manager: CheckpointManager, task_id: str, *, new: bool) -> str:

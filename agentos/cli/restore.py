@@ -8,6 +8,7 @@ import click
 
 from agentos._text import shown
 from agentos.cli import exits, planned
+from agentos.cli.amounts import in_bytes, things
 from agentos.cli.door import Door, base_option, dry_run_option, note, yes_option
 from agentos.cli.exits import Exit
 from agentos.cli.output import refuse_in_workspace
@@ -98,6 +99,6 @@ def _copy(door: Door, checkpoint_id: str, out: str, only: tuple[str, ...], base:
 
 
 def _copied(copied: Copied) -> Iterator[str]:
-    yield f"copied {copied.files:,} files of {copied.bytes:,} bytes to {shown(copied.folder)}"
+    yield f"copied {things(copied.files, 'file')}, {in_bytes(copied.bytes)}, to {shown(copied.folder)}"
     for each in copied.cannot:
         yield f"  not there: {shown(each.subject)}: {each.why}"

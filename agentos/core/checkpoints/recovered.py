@@ -107,6 +107,8 @@ class Recovery:
     plan: RestorePlan | None = None
     # What a repairing `resume` put back and took away; each can be undone.
     restored: tuple[Restored, ...] = ()
+    # False where the registry takes nothing now, be it read-only or the disk full: then `resume` could not act on this.
+    recorded: bool = True
 
     def explain(self) -> str:
         """All of it in plain sentences."""

@@ -78,8 +78,9 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
     checkpoint = None if stored is None else records.loaded_checkpoint(stored)
     if usable and snapshot is None and checkpoint is not None:
         snapshot = checkpoint.snapshot_data
-    if survey is not None and not parts.readonly:
-        _record_looks(parts, walk, survey)
+    recorded = not parts.readonly
+    if survey is not None and recorded:
+        recorded = _record_looks(parts, walk, survey)
     return Recovery(
         task_id=task_id,
         verdict=walk.verdict,
@@ -95,6 +96,7 @@ def report(parts: Parts, task_id: str, walk: Walk, survey: Survey | None) -> Rec
         holder=None,
         notes=(*walk.notes, *_unkept(walk, survey)),
         plan=walk.plan,
+        recorded=recorded,
     )
 
 
@@ -231,8 +233,12 @@ def _options(walk: Walk, task_id: str) -> Iterable[Way]:
         yield Way(_ways.restart(task_id))
 
 
-def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:
-    """Keep what was seen of the newest candidate and of the chosen one. The flags stay: a world is more than one pack."""
+def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> bool:
+    """Keep what was seen of the newest candidate and of the chosen one. The flags stay: a world is more than one pack.
+
+    Returns whether the registry can be written to.
+    """
+    writable = True
     looked: list[tuple[StoredStep, Judged]] = []
     if walk.head is not None:
         looked.append(next((stored, judged) for stored, _, judged in walk.rejected if judged is not None))
@@ -244,7 +250,9 @@ def _record_looks(parts: Parts, walk: Walk, survey: Survey) -> None:
             parts.registry.record_look(stored.step_id, stored.last_verified_at, look, decides=False)
         except (StoreUnavailableError, StoreBusyError) as error:
             # What was measured is true all the same, and at three in the morning the disk is full.
+            writable = writable and not isinstance(error, StoreUnavailableError)
             warn("checkpoints", "the look at step %s could not be recorded: %s", stored.step_id, shown(str(error)))
+    return writable
 
 
 def prove(parts: Parts, survey: Survey, stored: StoredStep) -> None:

@@ -158,6 +158,15 @@ def test_recover_works_where_nothing_can_be_written(tmp_path: Path):
         assert before == {path.name: path.read_bytes() for path in tmp_path.glob("registry*")}
 
 
+@pytest.mark.parametrize("verdict", ["fresh", "resume", "finished"])
+def test_where_nothing_can_be_written_nothing_is_safe(tmp_path: Path, verdict: str):
+    """`resume` could not store what it decides, so a look does not end with 0 either; its answer is told."""
+    with left_behind(verdict, tmp_path) as db:
+        ended = as_if_read_only("recover", TASK, "--db", str(db))
+        assert (Exit.UNAVAILABLE, True) == (ended.returncode, ended.stdout.startswith(f"task {TASK}: {verdict}: "))
+        assert "would be refused" in ended.stderr
+
+
 def as_if_read_only(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a process that may write to nothing; as root only the program itself can be told so."""
     code = """

@@ -126,7 +126,7 @@ def test_a_copy_somewhere_else_is_whole_and_touches_nothing(db: Path, work: Path
     before, rows = files(work), dump(db)
     ended = agentos("restore", kept[-1], "--out", tmp_path / "copy", "--db", db)
     assert (0, WHOLE, before, rows) == (ended.returncode, files(tmp_path / "copy"), files(work), dump(db))
-    assert f"copied 4 files of 21 bytes to {tmp_path / 'copy'}\n" == ended.stdout
+    assert f"copied 4 files, 21 bytes, to {tmp_path / 'copy'}\n" == ended.stdout
     shutil.rmtree(work)
     (tmp_path / "empty").mkdir(mode=0o750)
     older = agentos("restore", kept[1], "--out", "empty", "--db", db, "--only", "docs", "--json", cwd=tmp_path)
