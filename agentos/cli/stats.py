@@ -11,6 +11,7 @@ from agentos.cli.amounts import in_bytes, things
 from agentos.cli.columns import ago, aligned
 from agentos.cli.door import Door, note
 from agentos.cli.marks import bold
+from agentos.cli.progress import showing
 from agentos.cli.verb import verb
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def command(door: Door, limit: int) -> None:
     This reads every step and every verification that is kept, of every task: some seconds for a hundred thousand checkpoints. A
     verification counts each item once; what is flaky verified only after an earlier try had failed. Nothing is measured.
     """
-    with door.looking() as manager:
-        found = manager.statistics()
+    with door.looking() as manager, showing() as progress:
+        found = manager.statistics(progress=progress)
     document = found.to_dict()
     document = {**document, "subjects": document["subjects"][:limit], "subjects_in_all": len(found.subjects)}
     door.answer(document, _lines(found, limit))

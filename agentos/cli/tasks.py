@@ -11,6 +11,7 @@ from agentos.cli import exits
 from agentos.cli.columns import ago, aligned
 from agentos.cli.door import Door, note
 from agentos.cli.exits import Exit
+from agentos.cli.progress import showing
 from agentos.cli.typed import typed
 from agentos.cli.verb import verb
 from agentos.errors import AgentosError
@@ -41,11 +42,20 @@ def command(door: Door, *, check: bool, unfinished: bool, limit: int, after: str
     """
     with door.looking() as manager:
         page = manager.list_tasks(after=after, limit=limit, unfinished=unfinished)
-        told = [_told(manager, each, check=check) for each in page.tasks]
+        told = _all(manager, page, check=check)
     documents = [document for document, _ in told]
     door.answer({"tasks": documents, "next": page.next}, _lines(page, documents, check=check))
     _hint(door, page, after)
     return exits.worst(code for _, code in told)
+
+
+def _all(manager: CheckpointManager, page: TaskPage, *, check: bool) -> list[tuple[dict[str, Any], Exit]]:
+    told = []
+    with showing() as progress:
+        for done, task in enumerate(page.tasks):
+            progress(f"task {task.task_id}", done, len(page.tasks))
+            told.append(_told(manager, task, check=check))
+    return told
 
 
 def _told(manager: CheckpointManager, task: TaskOverview, *, check: bool) -> tuple[dict[str, Any], Exit]:

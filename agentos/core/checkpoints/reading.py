@@ -6,7 +6,7 @@ is. Pages cost what they show, however long a timeline is; statistics() reads ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from agentos._fork import importing
@@ -123,19 +123,25 @@ class ReadingCalls:
         found: Comparison = _lazily("comparing").compare(self._parts(), other_id, checkpoint_id, files=files)
         return found
 
-    def statistics(self) -> Statistics:
-        """How often what held, how long looking took, and what is kept. Reads every step and every look there is."""
-        found: Statistics = _lazily("tallies").counted(self._reviews())
+    def statistics(self, *, progress: Callable[[str, int, int], None] | None = None) -> Statistics:
+        """How often what held, how long looking took, and what is kept. Reads every step and every look there is.
+
+        Args:
+            progress: told what is being done, how much of it is done, and 0: how much there is, nobody knows before.
+        """
+        found: Statistics = _lazily("tallies").counted(self._reviews(progress))
         sizes = self._hands().sizes()
         found.sizes.registry = self._registry.size()
         found.sizes.vault, found.sizes.vault_contents = sum(sizes.values()), len(sizes)
         return found
 
-    def _reviews(self) -> Iterator[StoredReview]:
-        after = -1
+    def _reviews(self, progress: Callable[[str, int, int], None] | None) -> Iterator[StoredReview]:
+        after, done = -1, 0
         while page := self._registry.reviews(after, _REVIEWED):
             yield from page
-            after = page[-1].key
+            after, done = page[-1].key, done + len(page)
+            if progress is not None:
+                progress("steps", done, 0)
 
     # What the manager gives.
 

@@ -330,6 +330,13 @@ def test_statistics_add_up(busy: CheckpointManager, work: Path):
     assert found.sizes.registry > found.sizes.snapshots >= found.sizes.largest_snapshot > 0
 
 
+def test_statistics_tell_how_far_they_are(busy: CheckpointManager):
+    """What was read so far, up to all of it."""
+    told: list[tuple[str, int, int]] = []
+    found = busy.statistics(progress=lambda *each: told.append(each))
+    assert ("steps", sum(found.steps.values()), 0) == told[-1]
+
+
 def test_statistics_count_what_is_flaky():
     """A claim that verified only after an earlier try had failed is verified, and counted as flaky."""
     tally = Tally("network_reachable")
