@@ -82,6 +82,7 @@ class _Verbs(click.Group):
             formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
         formatter.write_paragraph()
         formatter.write_text("So `agentos recover TASK && ./start-agent` starts the agent only if it is safe to.")
+        formatter.write_text("`agentos run` hands on the exit code of its command; there too 0 is only said of what is proven.")
         formatter.write_paragraph()
         formatter.write_text(
             "The registry is what --db says, else AGENTOS_DB, else `db` in agentos.toml or in [tool.agentos] of "
