@@ -182,7 +182,7 @@ def test_a_claimed_task_is_held_and_not_looked_at(manager: CheckpointManager, wo
     found = manager.recover("t")
     assert (Verdict.HELD, None, (), ()) == (found.verdict, found.snapshot, found.differences, found.rejected)
     assert found.holder is not None
-    assert re.fullmatch(r"process \d+ on \S+ \(worker-7\), since \S+,", found.holder)
+    assert re.fullmatch(r"process \d+ on \S+ \(worker-7\), since [0-9-]+ [0-9:]+ UTC,", found.holder)
 
 
 # The world of a checkpoint.
