@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agentos._disk import unavailable, write_all
 from agentos._folders import sync_path
+from agentos._side_by_side import side_by_side
 from agentos.errors import ContentDamagedError, ContentMissingError, StoreError, VaultFullError
 from agentos.vault.objects import MOST_IN_MEMORY, Base, encoded
 from agentos.vault.receiving import CREATE, ChangedError, Receiver
@@ -138,17 +139,14 @@ class Keeping:
         named: list[str] = []
         try:
             # Before anything has its name, whatever is promised: nobody may ever meet a name without the content.
-            for draft in self._drafts.values():
-                self._sync(draft.path)
-            for digest in self._met if self._synced else ():
-                self._sync(self._vault.path_of(digest))
+            met = self._met if self._synced else ()
+            side_by_side(self._sync, [*(draft.path for draft in self._drafts.values()), *map(self._vault.path_of, met)])
             folders = {os.path.dirname(self._vault.path_of(digest)) for digest in (*self._drafts, *self._met)}
             self._vault.have_folders(folders, synced=self._synced)
             for digest, draft in self._drafts.items():
                 os.rename(draft.path, self._vault.path_of(digest))
                 named.append(digest)
-            for folder in folders if self._synced else ():
-                sync_path(folder)
+            side_by_side(sync_path, sorted(folders) if self._synced else [])
         except (OSError, StoreError) as error:
             # A name that may not survive must not be met by somebody who believes in it.
             for digest in named:

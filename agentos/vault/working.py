@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from agentos._side_by_side import side_by_side
 from agentos._text import shown
 from agentos.core.checkpoints.restores import Action, Kind, Operation, Thing
 from agentos.errors import RestoreError, RestoreFailedError, RestoreRefusedError, StoreError
@@ -49,9 +50,7 @@ class Work:
             for number, each in files:
                 with at(each.path):
                     written.append((self.staging.write(f"in-{number}", each.after, self._status(each), self.vault), each.path))
-            for descriptor, path in written:
-                with at(path):
-                    sync(descriptor)
+            side_by_side(_settle, written)
         finally:
             for descriptor, _ in written:
                 os.close(descriptor)
@@ -127,6 +126,12 @@ class Work:
     def deepest_first(self) -> list[tuple[int, Operation]]:
         """The other way round."""
         return self.topmost_first()[::-1]
+
+
+def _settle(written: tuple[int, str]) -> None:
+    descriptor, path = written
+    with at(path):
+        sync(descriptor)
 
 
 def make_folder(folder: int, name: str, thing: Thing) -> None:

@@ -166,6 +166,31 @@ def test_what_was_written_to_is_not_taken_for_durable(vault: Vault, keep: Keep):
         vault.is_marked("0" * 64)
 
 
+@pytest.mark.parametrize("many", [1, 40])
+def test_whichever_of_many_syncs_fails_nothing_is_kept(vault: Vault, monkeypatch: pytest.MonkeyPatch, many: int):
+    """Few are waited for one after the other, many together; all have ended before it is said, and nothing has its name."""
+    real, asked = keeping.Keeping._sync, []
+
+    def fails_once(self: keeping.Keeping, path: str) -> None:
+        asked.append(path)
+        real(self, path)
+        if len(asked) == many:
+            raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(keeping.Keeping, "_sync", fails_once)
+    with vault.keeping() as session:
+        for number in range(many):
+            session.add(b"%d" % number)
+        with pytest.raises(StoreUnavailableError):
+            session.settle()
+    assert (many, many, []) == (len(asked), len(set(asked)), list(vault.digests()))
+    monkeypatch.undo()
+    with vault.keeping() as session:
+        digests = [session.add(b"%d" % number) for number in range(many)]
+        session.settle()
+    assert [b"%d" % number for number in range(many)] == [vault.read(digest) for digest in digests]
+
+
 def test_a_sync_that_fails_keeps_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch):
     """Neither the content nor its name, be it the file or the folder that is not taken by the disk."""
 
