@@ -11,10 +11,11 @@ from pathlib import Path
 from random import Random
 
 from agentos.core.checkpoints import Evidence, EvidencePack
+from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.verifier import EvidenceVerifier
 
 # Whatever a look costs: one alone sees nothing change.
-LEAST_LOOKS = 2
+LEAST_LOOKS, MOST_LOOKS = 2, 20
 
 
 class Liar(ABC):
@@ -61,7 +62,11 @@ def truth_is_seen(liar: Liar) -> str | None:
     """What is wrong with a world that is as claimed and holds still; None if nothing is."""
     liar.tell_the_truth()
     claim = liar.claim()
-    EvidenceVerifier(liar.folder).verify_evidence(claim)
+    # What is counted among others, who come and go on a busy machine, may take more than one look to be known.
+    for _ in range(MOST_LOOKS):
+        EvidenceVerifier(liar.folder).verify_evidence(claim)
+        if claim.result is None or claim.result.outcome is not Outcome.ERROR:
+            break
     return claim.verification_error
 
 
