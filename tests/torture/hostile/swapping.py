@@ -78,9 +78,10 @@ class Swap:
                 self.path.symlink_to(self.target)
 
     def end(self) -> None:
-        """The folder is itself again."""
-        if self.path.is_symlink():
-            self.turn()
+        """The folder is itself again, if it can be reached."""
+        with suppress(OSError):
+            if self.path.is_symlink():
+                self.turn()
 
 
 @contextmanager
