@@ -42,9 +42,8 @@ def test_steps_says_what_a_person_must_know_of_each(uncertain: Path):
     lines = ended.stdout.splitlines()
     assert (0, "") == (ended.returncode, ended.stderr)
     assert f"open       {step} · task {TASK} · tool_executed letter" == lines[0]
-    assert re.match(
-        r"    begun \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(.* ago\) by process \d+ on .*: not at it any more$", lines[1]
-    )
+    begun = r"    begun \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \((.* ago|just now)\) by process \d+ on .*: not at it any more$"
+    assert re.match(begun, lines[1])
     assert f"agentos resolve {step} landed --reason '…' --db {uncertain}" in lines[2]
     code, said = on_a_terminal("steps", TASK, "--db", uncertain)
     assert (0, True) == (code, f"\x1b[1m{step}\x1b[0m" in said)
