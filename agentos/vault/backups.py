@@ -19,8 +19,9 @@ from agentos.core.checkpoints.archived import BackedUp
 from agentos.core.checkpoints.checkup import Checkup, Progress
 from agentos.errors import BackupUnsoundError, InvalidInputError
 from agentos.vault.archives import Writer, members, pieces
+from agentos.vault.contents import OBJECTS
 from agentos.vault.drafting import drafted, put_in_place
-from agentos.vault.vault import OBJECTS, Vault
+from agentos.vault.vault import Vault
 
 REGISTRY, README = "registry.sqlite", "README.txt"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
