@@ -9,6 +9,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -26,13 +27,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # First, because pytest-timeout and Hypothesis read their options in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the seed before worker processes are started: they inherit the options as they are then."""
+    """Settle the seed: in a worker process it is that of the run."""
     option = config.option
+    if option.seed is None:
+        option.seed = getattr(config, "workerinput", {}).get("seed")
     if option.seed is None:
         option.seed = random.SystemRandom().randrange(2**32)
     if option.full and getattr(option, "timeout", 0) is None:  # no such option if pytest-timeout is switched off
         option.timeout = FULL_TIMEOUT_S
     configure_hypothesis(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed to a worker process before it starts."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def configure_hypothesis(config: pytest.Config) -> None:

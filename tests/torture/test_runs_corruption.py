@@ -110,7 +110,7 @@ ANY = RUNS[1], f"node {SIZES[3]}"
 # As a row of run_nodes begins: run, node, sequence and size, each of these two in one byte.
 ROW = "".join(ANY).encode() + bytes([4, SIZES[3]])
 FAULTS = {
-    "rows": (rows, "_checked", _unchecked_row, ROW),
+    "rows": (rows, "checked", _unchecked_row, ROW),
     "bytes": (rows.Tables, "load", _unchecked_bytes, SAVED[ANY]),
 }
 

@@ -336,3 +336,9 @@ class TestLock:
         declared = {re.split(r"[^\w.-]", name)[0] for group in (project["dependencies"], *extras) for name in group}
         locked = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()}
         assert set() == declared - locked
+
+
+def test_all_processes_of_a_run_draw_from_one_seed(request: pytest.FixtureRequest, seed: int):
+    """The one that the header prints, so that `--seed` repeats what any of them drew."""
+    told = getattr(request.config, "workerinput", {"seed": seed})
+    assert told["seed"] == seed == request.config.option.seed

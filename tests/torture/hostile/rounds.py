@@ -19,9 +19,9 @@ from random import Random
 from agentos.core.checkpoints import CheckpointError, CheckpointManager
 from agentos.errors import RestoreFailedError, VaultError
 from agentos.vault.vault import Vault
+from tests.faults.powers import without_powers
 from tests.torture.hostile.outside import Outside
 from tests.torture.hostile.plots import PLOTS, Ground, NotHereError
-from tests.torture.hostile.powers import without_powers
 from tests.torture.hostile.swapping import Swap, racing, swaps
 
 FILES = ["a", "b", "sub/a", "sub/b", "sub/deep/c", "other/a", "other/run", "empty/x", "link-to/x"]

@@ -10,11 +10,22 @@ from pathlib import Path
 from tests.support import environment
 
 COMMAND = [sys.executable, "-m", "agentos"]
+# The same as a user who is not root, or as root to whom modes matter.
+AS_ANYBODY = [
+    sys.executable,
+    "-c",
+    (
+        "import runpy\nfrom tests.faults.powers import without_powers\n"
+        "with without_powers():\n    runpy.run_module('agentos', run_name='__main__', alter_sys=True)"
+    ),
+]
 
 
-def agentos(*arguments: object, cwd: Path | None = None, **extra: str) -> subprocess.CompletedProcess[str]:
+def agentos(
+    *arguments: object, cwd: Path | None = None, program: Sequence[str] = tuple(COMMAND), **extra: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command without a terminal; a traceback fails the test, whichever it is."""
-    line = [*COMMAND, *map(str, arguments)]
+    line = [*program, *map(str, arguments)]
     clean = {name: value for name, value in environment(**extra).items() if name not in ("FORCE_COLOR", "NO_COLOR")}
     nobody = subprocess.DEVNULL
     ended = subprocess.run(

@@ -9,7 +9,7 @@ from agentos.cli.exits import Exit
 from agentos.core.checkpoints import CheckpointManager
 from tests.support import execute
 from tests.unit.checkpoints.steps import wrote
-from tests.unit.cli.program import agentos, on_a_terminal
+from tests.unit.cli.program import AS_ANYBODY, agentos, on_a_terminal
 
 
 @pytest.fixture
@@ -69,11 +69,18 @@ def test_kept_content_that_is_gone_or_damaged(db: Path, kept: Path):
 
 
 def test_content_that_cannot_be_looked_at_is_not_called_damaged(db: Path, kept: Path):
-    """A link to itself where a file was: nobody can tell, so nothing is proven and nothing is damaged. Exit code 3."""
+    """Nobody may read it: nobody can tell, so nothing is proven and nothing is damaged. Exit code 3."""
+    kept.chmod(0)
+    ended = agentos("doctor", "--db", db, program=AS_ANYBODY)
+    assert (Exit.UNCHECKED, True) == (ended.returncode, "content unreadable: " in ended.stdout)
+
+
+def test_a_link_in_place_of_content_is_damage(db: Path, kept: Path):
+    """Whatever it leads to: it was not kept."""
     kept.unlink()
     kept.symlink_to(kept.name)
     ended = agentos("doctor", "--db", db)
-    assert (Exit.UNCHECKED, True) == (ended.returncode, "content unreadable: " in ended.stdout)
+    assert (Exit.DIFFERS, True) == (ended.returncode, "content damaged: " in ended.stdout)
 
 
 def test_on_a_terminal_it_has_marks(db: Path, kept: Path):

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,8 +16,9 @@ from tests.unit.cli.program import agentos, on_a_terminal
 def kept(db: Path, tmp_path: Path) -> Path:
     """Three contents, of which one is needed; the folder of the vault's objects."""
     with CheckpointManager(db, tmp_path, keep=True) as manager:
-        for text in ("one" * 90, "two" * 90, "three" * 90):
-            wrote(manager, "a", text)
+        # With nothing in common: none is kept as a difference to another.
+        for number in range(3):
+            wrote(manager, "a", Random(number).randbytes(200).hex())
         manager.prune("t", keep_verified=1)
     return tmp_path / "vault" / "objects"
 
