@@ -48,15 +48,10 @@ class Judged:
     # Whether anything stronger than a mere declaration was verified.
     proven: bool = False
     empty: bool = False
+    # Whether something differs that must hold at every resume.
+    breaks_task: bool = False
     # If it holds: what was judged, as each step claimed it.
     stands_on: list[tuple[list[Evidence], Surroundings]] = field(default_factory=list)
-
-    @property
-    def breaks_task(self) -> bool:
-        """Whether something differs that must hold at every resume."""
-        return any(
-            each.entry.lifetime == Lifetime.TASK.value and each.result.outcome is Outcome.FAILED for each in self.findings
-        )
 
 
 class Judge:
@@ -96,6 +91,9 @@ class Judge:
             self._look(work, completely=completely)
         # What must hold at every resume stops the walk, so it is looked at even where all is lost.
         _look_at(self.looking, [each for group in work for each in group.unseen_task_claims()])
+        # Whether one that differs counts is for its pack to say, which may ask for a part only.
+        unsure = [group for group in work if group.has_lost_task_claim and not group.is_lost]
+        _look_at(self.looking, [each for group in unsure for each in group.unseen()])
         return _judged(work)
 
     def _group(self, world: World, sequence: int, entries: list[Entry]) -> _Group:
@@ -131,16 +129,24 @@ class _Group:
         self.costs = [cost_of(item) for item in self.items]
         self.results: list[EvidenceResult | None] = [None] * len(entries)
 
-    def unseen(self, rank: int) -> Iterator[tuple[_Group, int]]:
-        """The items of this cost that were not looked at yet."""
+    def unseen(self, rank: int | None = None) -> Iterator[tuple[_Group, int]]:
+        """The items, or those of this cost, that were not looked at yet."""
         for number, cost in enumerate(self.costs):
-            if cost == rank and self.results[number] is None:
+            if rank in (None, cost) and self.results[number] is None:
                 yield self, number
 
     def unseen_task_claims(self) -> Iterator[tuple[_Group, int]]:
         for number, entry in enumerate(self.entries):
             if self.results[number] is None and entry.lifetime == Lifetime.TASK.value:
                 yield self, number
+
+    @property
+    def has_lost_task_claim(self) -> bool:
+        """Whether what must hold at every resume differs."""
+        return any(
+            entry.lifetime == Lifetime.TASK.value and outcome is Outcome.FAILED
+            for entry, outcome in zip(self.entries, self.outcomes, strict=True)
+        )
 
     def around(self, number: int) -> Surroundings:
         """From where this item is looked at."""
@@ -193,4 +199,5 @@ def _judged(groups: list[_Group]) -> Judged:
         outcome = Outcome.VERIFIED if proven else Outcome.FAILED
     stands_on = [(group.items, group.claimed.around) for group in groups] if outcome is Outcome.VERIFIED else []
     findings = [finding for group in unmet for finding in group.findings()]
-    return Judged(outcome, findings, proven, empty=not groups, stands_on=stands_on)
+    breaks_task = any(group.is_lost and group.has_lost_task_claim for group in groups)
+    return Judged(outcome, findings, proven, not groups, breaks_task, stands_on)

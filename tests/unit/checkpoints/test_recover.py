@@ -156,6 +156,26 @@ def test_a_task_claim_that_differs_is_blocked_and_never_walked_past(manager: Che
     assert [("file:licence", "failed")] == [(each.subject, each.outcome) for each in found.differences]
 
 
+def test_a_task_claim_that_its_pack_can_do_without_stops_nothing(manager: CheckpointManager, work: Path):
+    """One of two was enough, whatever else differs: it is walked past that, and nobody has to mend what need not hold."""
+    [licence] = lasting(content("licence", "yes"), "task").evidence_list
+    either = EvidencePack(
+        [licence, *content("note", "yes").evidence_list],
+        require_all=False,
+        allow_partial=True,
+        min_verified=1,
+    )
+    (work / "licence").write_text("yes")
+    (work / "note").write_text("yes")
+    committed(manager, either)
+    wrote(manager, "b", "2")
+    (work / "licence").write_text("no")
+    (work / "b").write_text("edited")
+    assert (Verdict.RESUME, 1) == ((found := manager.recover("t")).verdict, number(found))
+    (work / "note").write_text("no")
+    assert Verdict.BLOCKED is manager.recover("t").verdict
+
+
 def test_a_finished_task_says_so_and_reports_on_its_world(manager: CheckpointManager, work: Path):
     """Its state is there whatever became of its files, and what differs is listed."""
     wrote(manager, "a", "1", {"n": 1})
