@@ -7,6 +7,7 @@ Fixtures about agentos itself live beside the tests that use them.
 
 import os
 import random
+import signal
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if option.full and getattr(option, "timeout", 0) is None:  # no such option if pytest-timeout is switched off
         option.timeout = FULL_TIMEOUT_S
     configure_hypothesis(config)
+    # A run in the background is deaf to Control-C, and so are the processes that it starts: some tests are about it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

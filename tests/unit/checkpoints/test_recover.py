@@ -168,9 +168,11 @@ def test_a_task_claim_that_its_pack_can_do_without_stops_nothing(manager: Checkp
     (work / "licence").write_text("yes")
     (work / "note").write_text("yes")
     committed(manager, either)
-    wrote(manager, "b", "2")
+    (work / "b").write_text("2")
+    committed(manager, exists("b"))
     (work / "licence").write_text("no")
-    (work / "b").write_text("edited")
+    # Seen at less cost than the note, which need not be looked at then.
+    (work / "b").unlink()
     assert (Verdict.RESUME, 1) == ((found := manager.recover("t")).verdict, number(found))
     (work / "note").write_text("no")
     assert Verdict.BLOCKED is manager.recover("t").verdict
