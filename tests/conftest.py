@@ -66,6 +66,20 @@ def configure_hypothesis(config: pytest.Config) -> None:
     settings.load_profile("full" if config.option.full else "normal")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out most planted faults of a normal run, unless it asks for tests by a word: each comes up every third time."""
+    option = config.option
+    if option.full or option.keyword:
+        return
+    left_out = {
+        item
+        for item in items
+        if item.get_closest_marker("planted") and random.Random(f"{option.seed}:{item.nodeid}").random() > 1 / 3
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what is needed to repeat the run."""
     mode = "full" if config.option.full else "normal"

@@ -50,6 +50,7 @@ def test_an_agent_killed_anywhere_ends_where_an_uninterrupted_one_does(tmp_path:
     print(dict(sorted(counts.items())))
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("fault", "signs"),
     [

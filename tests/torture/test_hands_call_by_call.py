@@ -89,7 +89,7 @@ def sweep(recorder: Recorder, tmp_path: Path, left: Left, rng: Random, count) ->
             rng,
             actions=["SIGKILL"],
             lasting=[False],
-            count=count(10, 10_000),
+            count=count(5, 10_000),
             prepare=left.put,
         )
         for run in runs:
@@ -109,6 +109,7 @@ def test_a_kill_at_any_call_is_finished_or_undone_by_the_next_resume(sweep, part
     print(f"{part}: killed at {number} different calls")
 
 
+@pytest.mark.planted
 def test_kills_call_by_call_find_a_journal_that_is_written_afterwards(sweep):
     """What was moved away by then is nowhere to be found."""
     assert any(any(sweep("resume", "journal-afterwards")) for _ in range(3))

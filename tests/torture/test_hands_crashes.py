@@ -76,6 +76,7 @@ def _believe(self: Keeping, digest: str) -> None:
     self._met.add(digest)
 
 
+@pytest.mark.planted
 def test_power_cuts_find_a_name_without_its_content(life, rng: Random, monkeypatch: pytest.MonkeyPatch):
     """Content that is named before it is synced: whoever keeps the same again, and believes names, is deceived."""
     recording = life("begins", "rename-first")
@@ -113,6 +114,7 @@ def test_power_cuts_leave_nothing_torn_where_less_is_promised(life, rng: Random,
     assert [] == [f"{line} | {state.description}" for state in states(recording, cuts) for line in after_relaxed(state.path)]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("fault", "parts", "sign"),
     [
@@ -203,7 +205,7 @@ def test_a_kill_at_any_call_loses_nothing(recorder: Recorder, tmp_path: Path, le
             rng,
             actions=["SIGKILL"],
             lasting=[False],
-            count=count(4, 60),
+            count=count(3, 60),
             prepare=before,
         )
     ):
@@ -219,7 +221,7 @@ def test_an_io_error_loses_nothing(recorder: Recorder, tmp_path: Path, left, rng
     raised = number = 0
     before = left(scene)
     for number, run in enumerate(
-        sweep_errors(recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 100), prepare=before),
+        sweep_errors(recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(3, 100), prepare=before),
         1,
     ):
         assert [] == [name for name in run.recording.marks if name.startswith("bare")], run.fault
@@ -254,9 +256,10 @@ def second_lives(recorder: Recorder, tmp_path: Path, left) -> Callable[..., Iter
 @pytest.mark.parametrize("scene", SCENES[:2], ids=str)
 def test_what_the_dead_left_half_durable_is_not_believed(second_lives, rng: Random, count, scene: Scene):
     """Killed at any call; the next process does the same and acknowledges it; then the power goes."""
-    assert [] == [*second_lives(scene, lambda faults: rng.sample(faults, min(count(5, 40), len(faults))))]
+    assert [] == [*second_lives(scene, lambda faults: rng.sample(faults, min(count(3, 40), len(faults))))]
 
 
+@pytest.mark.planted
 def test_second_lives_find_a_folder_that_is_believed_to_be_durable(second_lives):
     """Whoever made it died before it was."""
 

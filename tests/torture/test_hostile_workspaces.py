@@ -67,6 +67,7 @@ def _walk_through_links(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tree_walk, "_OPEN", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("kind", "plant", "sign"),
     [

@@ -68,7 +68,7 @@ def test_a_kill_at_any_call_of_a_life_takes_nothing(recorder: Recorder, tmp_path
         rng,
         actions=["SIGKILL"],
         lasting=[False],
-        count=count(16, 1000),
+        count=count(8, 1000),
     ):
         assert run.recording.fired, f"{run.fault} was never reached"
         assert -9 == run.recording.returncode, run.recording.stderr

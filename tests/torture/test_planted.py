@@ -40,6 +40,7 @@ def after_cuts(recorder: Recorder, tmp_path: Path, rng: Random) -> Callable[...,
     return losses
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("fault", "errand", "sign"),
     [
@@ -55,11 +56,13 @@ def test_power_cuts_find(after_cuts, fault: str, errand: dict, sign: str):
     assert any(line.startswith(sign) for line in after_cuts(fault, **errand))
 
 
+@pytest.mark.planted
 def test_power_cuts_find_nothing_where_nothing_is_planted(after_cuts):
     """The same agent without a fault, under the same cuts."""
     assert [] == after_cuts("", artifacts=True)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("fault", "found"), [("", False), ("ack-early", True)])
 def test_kills_find_an_acknowledgement_before_the_commit(tmp_path: Path, rng: Random, fault: str, found: bool):
     """What was promised and never stored is missed after the kill."""
@@ -70,6 +73,7 @@ def test_kills_find_an_acknowledgement_before_the_commit(tmp_path: Path, rng: Ra
     assert [] == [line for line in lost if not line.startswith("lost: commit")]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("fault", "found"), [("", False), ("number-outside", True)])
 def test_several_processes_find_a_number_drawn_outside_the_lock(tmp_path: Path, fault: str, found: bool):
     """Four agents of one task: each number is drawn once if it is drawn under the write lock, and only then."""
@@ -80,6 +84,7 @@ def test_several_processes_find_a_number_drawn_outside_the_lock(tmp_path: Path, 
     assert found or [0] * 4 == [worker.returncode for worker in workers]
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("fault", "found"), [("", False), ("unsynced-answer", True)])
 def test_io_errors_find_an_answer_that_is_not_durable(recorder: Recorder, tmp_path: Path, rng: Random, fault: str, found: bool):
     """After an unclear commit the step is looked up, seen, and acknowledged without a sync: gone after the cut."""
@@ -88,6 +93,7 @@ def test_io_errors_find_an_answer_that_is_not_durable(recorder: Recorder, tmp_pa
     assert found == any(line.startswith("lost: commit") for line in violations(recording, trials, rng))
 
 
+@pytest.mark.planted
 def test_corruption_finds_digests_that_are_not_checked(scratch: Path, seed: int, monkeypatch: pytest.MonkeyPatch):
     """Without the checks of rows and snapshots wrong answers are given, and the damage that led to each is named."""
     known = history.make(scratch)

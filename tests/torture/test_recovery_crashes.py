@@ -222,6 +222,7 @@ def test_power_cuts_take_nothing_from_a_life_of_recovery(life, rng: Random, coun
     print(f"{len(cuts)} states of {len(recording.ops)} calls, {len(recording.acks)} acknowledgements")
 
 
+@pytest.mark.planted
 def test_power_cuts_find_recovery_that_believes_what_is_not_synced(life, rng: Random):
     """An adopted step, a walk back and a call settled by looking stand on files that the one who crashed never synced."""
     recording = life("unsynced-recovery")
@@ -337,7 +338,7 @@ def test_a_kill_at_any_call_leaves_before_or_after(recorder: Recorder, tmp_path:
         rng,
         actions=["SIGKILL"],
         lasting=[False],
-        count=count(10, 10_000),
+        count=count(5, 10_000),
         prepare=left(scene),
     ):
         assert -9 == run.recording.returncode, run.recording.stderr
@@ -352,7 +353,7 @@ def test_an_io_error_leaves_before_or_after(recorder: Recorder, tmp_path: Path, 
     raised = number = 0
     for number, run in enumerate(
         sweep_errors(
-            recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(12, 10_000), prepare=left(scene)
+            recorder, lambda to: argv(to, scene.part), tmp_path / "sweep", rng, count=count(6, 10_000), prepare=left(scene)
         ),
         1,
     ):

@@ -59,6 +59,7 @@ FAULTS: dict[str, tuple[Callable[[Any, int], bool], str]] = {
 }
 
 
+@pytest.mark.planted
 @can_recover
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_oracle_finds_a_gate_that_forgets(tmp_path: Path, seed: int, monkeypatch, fault: str):

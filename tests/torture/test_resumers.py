@@ -120,6 +120,7 @@ def test_one_of_eight_goes_on_and_nothing_happens_twice(tmp_path: Path, rng: Ran
     print(f"{number + 1} rounds: {dict(seen)}")
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("fault", "aim", "sign"),
     [

@@ -115,6 +115,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_check_that_is_left_out_is_found(database: Path, seed: int, monkeypatch, fault):
     """Without the seals of rows, or the digests of bytes, damage is served, and the torture says so."""

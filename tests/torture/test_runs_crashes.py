@@ -43,6 +43,7 @@ def test_kills_leave_the_old_value_or_the_new(backend, tmp_path: Path, rng: Rand
     assert [] == kill_and_compare(backend, tmp_path, rng, count(20, 200))
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(("backend", "fault"), [("sqlite", "ack-early"), ("file", "ack-early"), ("file", "in-place")])
 def test_kills_find(backend, fault, tmp_path: Path, rng: Random):
     """A store that speaks too early, or writes where its readers read."""
@@ -90,6 +91,7 @@ def test_power_cuts_take_nothing(backend, namespace, record, seed: int, rng: Ran
     assert [] == losses(record(backend), backend, seed, count(200, 4000), rng, namespace)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("backend", "fault", "namespace"),
     [
@@ -113,7 +115,7 @@ def test_a_kill_and_then_a_power_cut_take_nothing(
     (tmp_path / "counted").mkdir()
     totals = recorder.count(argv(backend, tmp_path / "counted", str(seed), 1), tmp_path / "counted")
     points = [f"{call}:{nth}" for call in WRITE_CLASS for nth in range(1, totals.get(call, 0) + 1)]
-    for number, die in enumerate(rng.sample(points, min(len(points), count(8, 100)))):
+    for number, die in enumerate(rng.sample(points, min(len(points), count(5, 100)))):
         directory = tmp_path / str(number)
         directory.mkdir()
         commands = [argv(backend, directory, str(seed), 1, die=die), argv(backend, directory, str(seed), 3)]
@@ -142,7 +144,7 @@ def problems_after(run: Injected, backend: str, seed: int) -> list[str]:
 @every_backend
 def test_an_error_of_the_disk_is_raised_or_harmless(backend, recorder, tmp_path: Path, seed: int, rng: Random, count: Count):
     """At any write-class call, once or for good: what returned is there, also if the power is cut on top of it."""
-    runs = sweep_errors(recorder, lambda to: argv(backend, to, str(seed), 2), tmp_path, rng, count=count(16, 400))
+    runs = sweep_errors(recorder, lambda to: argv(backend, to, str(seed), 2), tmp_path, rng, count=count(8, 400))
     for run in runs:
         assert run.recording.fired, f"{run.fault} was never reached"
         assert [] == problems_after(run, backend, seed), run.fault

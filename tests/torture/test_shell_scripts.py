@@ -139,7 +139,7 @@ def test_a_script_that_is_killed_and_started_again_ends_as_if_it_never_was(tmp_p
     duration = time.monotonic() - since
     assert expected == contents(whole)
     kills = Counter[str]()
-    for number in range(count(5, 60)):
+    for number in range(count(3, 60)):
         folder = prepared(tmp_path / f"round-{number}")
         # In each run there is a round in which what was left behind is sure to write on.
         planned, pause = rng.randint(1, 4), SHORT if number % 5 else LONG
