@@ -36,12 +36,14 @@ def held(status: os.stat_result) -> list[int]:
 def locked_here(status: os.stat_result) -> list[tuple[int, int]]:
     """The first and the last byte of each lock that this process holds on that file, as far as this system tells."""
     try:
-        with open("/proc/locks", encoding="ascii") as table:
-            mine = [line.split()[-4:] for line in table if f":{status.st_ino} " in line and " POSIX " in line]
+        # As bytes: the first use of an encoding imports it, and a process that is forked meanwhile would wait for ever.
+        with open("/proc/locks", "rb") as table:
+            inode = b":%d " % status.st_ino
+            mine = [line.split()[-4:] for line in table if inode in line and b" POSIX " in line]
     except OSError:
         return []
     # The device is not compared: on some file systems it is written another way here.
-    return [(int(first), _END if last == "EOF" else int(last)) for pid, _, first, last in mine if int(pid) == os.getpid()]
+    return [(int(first), _END if last == b"EOF" else int(last)) for pid, _, first, last in mine if int(pid) == os.getpid()]
 
 
 @contextmanager

@@ -201,8 +201,9 @@ def _proc_is_ours() -> bool:
 
 
 def _boot() -> str:
-    with suppress(OSError, ValueError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    # As bytes: the first use of an encoding imports it, and a process that is forked meanwhile would wait for that for ever.
+    with suppress(OSError, ValueError), open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().decode().strip()
     return ""
 
 
@@ -226,9 +227,9 @@ def _offset() -> float:
         # What can be read are the offsets of the children's; a process that only prepared one for them is not in it.
         if os.stat("/proc/self/ns/time").st_ino != os.stat("/proc/self/ns/time_for_children").st_ino:
             return 0.0
-        with open("/proc/self/timens_offsets", encoding="ascii") as file:
+        with open("/proc/self/timens_offsets", "rb") as file:
             for line in file:
                 name, seconds, nanoseconds = line.split()
-                if name in {"boottime", "7"}:
+                if name in {b"boottime", b"7"}:
                     return int(seconds) + int(nanoseconds) / _NANO
     return 0.0

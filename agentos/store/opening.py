@@ -161,7 +161,7 @@ def _make_folder(folder: str) -> None:
         if os.path.isdir(folder):
             return
         raise
-    with open(os.path.join(folder, ".gitignore"), "w", encoding="ascii") as ignore:
+    with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as ignore:
         ignore.write("*\n")
         ignore.flush()
         os.fsync(ignore.fileno())

@@ -86,9 +86,10 @@ def _busy(path: str, timeout: float) -> StoreBusyError:
 def _who(path: str) -> str:
     """Who holds a lock on the database, as far as this system tells."""
     try:
-        inode = os.stat(f"{path}-shm").st_ino
-        with open("/proc/locks", encoding="ascii") as table:
-            holders = {int(line.split()[-4]) for line in table if f":{inode} " in line and " WRITE " in line}
+        inode = b":%d " % os.stat(f"{path}-shm").st_ino
+        # As bytes: see _process.py.
+        with open("/proc/locks", "rb") as table:
+            holders = {int(line.split()[-4]) for line in table if inode in line and b" WRITE " in line}
     except (OSError, ValueError, IndexError):
         holders = set()
     holders.discard(os.getpid())
@@ -101,8 +102,8 @@ def _described(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read(200).replace(b"\0", b" ").decode(errors="replace").strip()
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            state = file.read().rpartition(")")[2].split()[0]
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state = file.read().rpartition(b")")[2].split()[0].decode()
     except (OSError, IndexError):
         return f"process {pid}"
     stopped = ", stopped" if state in "Tt" else ""

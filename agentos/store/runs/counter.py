@@ -30,7 +30,7 @@ _MOST = 512
 def boot() -> str:
     """Names this boot of the system. Where the system does not say, each process has its own, and asks the files more often."""
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:
+        with open(_BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return os.urandom(16).hex()

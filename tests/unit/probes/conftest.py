@@ -22,6 +22,8 @@ from tests.unit.probes.databases import Look, writing
 def nothing_stays_open() -> Iterator[None]:
     # What an earlier test left to the collector must not be closed in the middle of this one.
     gc.collect()
+    # What is there by now is not looked through again: that took longer than most of these tests.
+    gc.freeze()
     before = _open_descriptors()
     yield
     release_parked()
