@@ -74,5 +74,5 @@ def test_a_kill_at_any_call_of_a_life_takes_nothing(recorder: Recorder, tmp_path
         assert -9 == run.recording.returncode, run.recording.stderr
         assert [] == missing(run.directory, run.acked), run.fault
         fallen += 1
-    assert fallen >= 16
+    assert fallen >= count(8, 16)
     print(f"killed at {fallen} different calls")
