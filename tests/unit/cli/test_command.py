@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -169,6 +170,43 @@ def test_a_reader_that_goes_away_is_no_traceback(made: dict[str, str], db: Path)
     finally:
         os.close(writer)
     assert (Exit.CUT_OFF, b"") == (ended.returncode, ended.stderr)
+
+
+@pytest.mark.parametrize("words", ["--help", "recover --help", "--version"])
+def test_help_that_nobody_reads_is_no_world_that_differs(words: str):
+    """`agentos --help | true` ends as every verb does whose reader went away."""
+    assert (Exit.CUT_OFF, "") == ended_with(words, stdout="cut off")[::2]
+
+
+@pytest.mark.parametrize("stderr", ["cut off", "full"])
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ("recover nobody", Exit.USAGE, ""),
+    ("recover", Exit.USAGE, ""),
+    ("log report-42 --limit 1", Exit.SAFE, "task report-42: active"),
+    ("run another -- sh -c 'exit 7'", 7, ""),
+    ("run another -- true", Exit.SAFE, ""),
+])  # fmt: skip
+def test_an_exit_code_is_true_also_where_nobody_hears_why(
+    made: dict[str, str], db: Path, words: str, code: int, said: str, stderr: str
+):
+    """What is said beside the answer, and cannot be, changes nothing of it: above all, it is no world that differs."""
+    told = ended_with(words, "--db", str(db), stderr=stderr)
+    assert (code, True) == (told[0], told[1].startswith(said)), told
+
+
+def ended_with(words: str, *before: str, stdout: str = "", stderr: str = "") -> tuple[int, str, str]:
+    """How the command ended, and what it said, with one of its streams leading nowhere."""
+    verb, *rest = shlex.split(words)
+    reader, cut = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "w") as full:
+        places = {"": subprocess.PIPE, "cut off": cut, "full": full.fileno()}
+        line = [*COMMAND, verb, *before, *rest]
+        ended = subprocess.run(
+            line, stdout=places[stdout], stderr=places[stderr], env=environment(), text=True, check=False, timeout=60
+        )
+    os.close(cut)
+    return ended.returncode, ended.stdout or "", ended.stderr or ""
 
 
 def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db: Path):
