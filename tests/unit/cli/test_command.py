@@ -53,6 +53,25 @@ def test_settings_that_say_nothing_useful_are_a_usage_error(tmp_path: Path, text
     assert "agentos.toml" in ended.stderr
 
 
+@pytest.mark.parametrize("verb", ["recover t", "migrate", "run t -- true"])
+def test_an_option_that_names_no_registry_is_a_usage_error(tmp_path: Path, verb: str):
+    """`--db "$UNSET"` is no wish to be told of another registry, nor to make one."""
+    name, *rest = verb.split()
+    ended = agentos(name, "--db=", *rest, cwd=tmp_path)
+    assert (Exit.USAGE, []) == (ended.returncode, list(tmp_path.iterdir())), ended.stderr
+    assert "--db" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover t", "verify --all", "accept t --reason x", "tasks"])
+def test_a_question_makes_no_registry_of_an_empty_file(db: Path, verb: str):
+    """It may be what a disk left of one: nothing is in it, and it is left as it is."""
+    db.touch()
+    ended = agentos(*verb.split(), "--db", db)
+    assert (Exit.UNAVAILABLE, "", b"") == (ended.returncode, ended.stdout, db.read_bytes()), ended.stderr
+    assert f"{db}: no registry here: the file is empty" in ended.stderr
+    assert 0 == agentos("migrate", "--db", db).returncode
+
+
 @pytest.mark.parametrize("what", ["missing", "folder", "text", "foreign", "damaged"])
 def test_a_registry_that_cannot_be_used_is_exit_code_6(tmp_path: Path, what: str):
     """Whatever is wrong with the file: one sentence, its path, exit code 6; and a question creates nothing."""
@@ -219,6 +238,12 @@ def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db
     assert Exit.UNCHECKED == ended.returncode
     assert "No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_who_wants_no_colour_gets_none_whoever_wants_some(made: dict[str, str], db: Path):
+    """NO_COLOR is a person's wish, FORCE_COLOR that of what runs the command."""
+    assert "\x1b[" in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1")[1]
+    assert "\x1b[" not in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1", NO_COLOR="1")[1]
 
 
 # What is typed.
