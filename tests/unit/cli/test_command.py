@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -244,6 +246,33 @@ def test_who_wants_no_colour_gets_none_whoever_wants_some(made: dict[str, str], 
     """NO_COLOR is a person's wish, FORCE_COLOR that of what runs the command."""
     assert "\x1b[" in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1")[1]
     assert "\x1b[" not in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1", NO_COLOR="1")[1]
+
+
+INTERRUPTED = {
+    "while it is read": """
+import os, signal, sys
+class Hit:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Hit())
+""",
+    "while it is left": "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGINT)\n",
+}
+
+
+@pytest.mark.parametrize("when", INTERRUPTED)
+@pytest.mark.parametrize("ignored", [False, True])
+def test_control_c_before_and_after_all_is_no_traceback_either(when: str, *, ignored: bool):
+    """It ends as a program does that knows nothing of signals; a shell says 130. Who ignores it, as nohup does, ignores it."""
+    before = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" * ignored
+    code = f"{before}{INTERRUPTED[when]}from agentos.__main__ import main\nmain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (0 if ignored else -signal.SIGINT, "") == (ended.returncode, ended.stderr)
+    assert (ignored or when == "while it is left") is ended.stdout.startswith("agentos ")
 
 
 # What is typed.
