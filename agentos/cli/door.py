@@ -14,6 +14,7 @@ import click
 
 from agentos._text import shown
 from agentos.cli import where
+from agentos.cli.streams import aside
 from agentos.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 
 def note(text: str) -> None:
     """Something beside the answer."""
-    click.echo(f"agentos: {text}", err=True)
+    aside(f"agentos: {text}")
 
 
 def _is_full(path: str) -> bool:

@@ -35,9 +35,11 @@ def show_anything() -> None:
 
 def fancy() -> bool:
     """Whether a person is looking at a terminal that wants colour."""
+    if "NO_COLOR" in os.environ:
+        return False
     if "FORCE_COLOR" in os.environ:
         return True
-    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def mark_of(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentos._databases import refuse_database
 from agentos._disk import write_all, written
 from agentos._text import shown
 from agentos.cli.door import note
@@ -33,11 +34,13 @@ def put(path: str, text: str, *, private: bool = False) -> None:
     """Put this text into a file, in place of what is there; a pipe or a device is written to, and so is standard output.
 
     Raises:
+        InvalidInputError: a registry is there.
         StoreUnavailableError: it cannot be written; the file is as it was.
     """
     if path == STANDARD_OUTPUT:
         click.echo(text)
         return
+    refuse_database(path)
     try:
         if _is_stream(path):
             with open(path, "wb", buffering=0) as stream:
@@ -52,7 +55,11 @@ def put(path: str, text: str, *, private: bool = False) -> None:
 
 
 def refuse_in_workspace(manager: CheckpointManager, task_id: str, path: str) -> None:
-    """Refuse a place in the folder whose every file the task proves: what is put there would differ from then on."""
+    """Refuse a place in the folder whose every file the task proves: what is put there would differ from then on.
+
+    And one where a registry is, before anything is decided.
+    """
+    refuse_database(path)
     workspace = manager.workspace_of(task_id)
     if workspace is None or path == STANDARD_OUTPUT:
         return

@@ -23,14 +23,21 @@ def settle(manager: CheckpointManager, task_id: str) -> None:
         note(what)
 
 
-def plain(paths: Iterable[str]) -> list[str]:
-    """The paths as a plan names them."""
-    return [os.path.normpath(path) for path in paths]
+def within(base_path: str, only: Iterable[str]) -> list[str]:
+    """The paths as a plan for this folder names them; one may be absolute if it lies there.
+
+    Raises:
+        UsageError: one is empty. A variable that is not set must not mean everything.
+    """
+    wanted = [os.path.relpath(path, base_path) if os.path.isabs(path) else path and os.path.normpath(path) for path in only]
+    if "" in wanted:
+        raise click.UsageError("--only needs a path, found nothing; without it all is meant, and `.` says so too.")
+    return wanted
 
 
 def part(plan: RestorePlan, only: Iterable[str]) -> RestorePlan:
-    """The part of it that was asked for; a path may be absolute if it lies in the folder."""
-    wanted = [os.path.relpath(path, plan.base_path) if os.path.isabs(path) else path for path in plain(only)]
+    """The part of it that was asked for."""
+    wanted = within(plan.base_path, only)
     return plan.only(*wanted) if wanted else plan
 
 

@@ -17,7 +17,7 @@ from agentos.cli.verb import verb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agentos.core.checkpoints import CheckpointManager
+    from agentos.core.checkpoints import Checkpoint, CheckpointManager
     from agentos.core.checkpoints.restores import Copied, Restored
 
 SHAPE = {
@@ -46,7 +46,8 @@ def command(
     if out is not None:
         return _copy(door, checkpoint_id, out, only, base, dry_run=dry_run)
     with door.looking(base) if dry_run else door.acting(base) as manager:
-        checkpoint_id, task_id = _meant(manager, checkpoint_id)
+        found = _meant(manager, checkpoint_id)
+        checkpoint_id, task_id = found.checkpoint_id, found.task_id
         if not dry_run:
             planned.settle(manager, task_id)
         plan = planned.part(manager.plan_restore(checkpoint_id), only)
@@ -63,13 +64,13 @@ def command(
     return ended
 
 
-def _meant(manager: CheckpointManager, typed: str) -> tuple[str, str]:
-    """The checkpoint that is meant, and its task."""
+def _meant(manager: CheckpointManager, typed: str) -> Checkpoint:
+    """The checkpoint that is meant."""
     from agentos.cli.naming import checkpoint_named  # noqa: PLC0415 - help names no checkpoint
 
     found = manager.get_checkpoint(checkpoint_named(manager, typed))
     assert found is not None, "it was found just now, or this would have been refused"
-    return found.checkpoint_id, found.task_id
+    return found
 
 
 _WORTH = {
@@ -87,11 +88,11 @@ def _lines(door: Door, restored: Restored | None, outcome: str) -> Iterator[str]
 
 def _copy(door: Door, checkpoint_id: str, out: str, only: tuple[str, ...], base: str | None, *, dry_run: bool) -> Exit:
     with door.looking(base) as manager:
-        checkpoint_id, task_id = _meant(manager, checkpoint_id)
-        refuse_in_workspace(manager, task_id, out)
+        found = _meant(manager, checkpoint_id)
+        refuse_in_workspace(manager, found.task_id, out)
         if dry_run:
             raise click.UsageError("--out changes nothing that exists: there is nothing to try first.")
-        copied = manager.copy_out(checkpoint_id, out, only=planned.plain(only))
+        copied = manager.copy_out(found.checkpoint_id, out, only=planned.within(base or found.base_path or "", only))
     note(f"wrote {shown(copied.folder)}")
     document = {"plan": None, "restored": None, "outcome": None, "copied": copied.to_dict()}
     door.answer(document, _copied(copied))

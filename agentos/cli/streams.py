@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+import click
+
 _STANDARD = (0, 1, 2)
 
 
@@ -25,3 +27,18 @@ def can_answer() -> bool:
     if sys.stderr is not None:
         sys.stderr.write("agentos: standard output is closed, and nothing was done\n  -> >/dev/null if nobody is to read it\n")
     return False
+
+
+def aside(text: str) -> None:
+    """Say it on standard error. Where nobody can hear it, the answer and the exit code are what they are all the same."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        to_nowhere(2)
+
+
+def to_nowhere(number: int) -> None:
+    """Nobody reads this stream: what is buffered for it would be written, and fail, once more when Python ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from agentos._text import shown
 from agentos.cli import planned
 from agentos.cli.door import Door, dry_run_option, yes_option
 from agentos.cli.exits import Exit
 from agentos.cli.verb import verb
+
+if TYPE_CHECKING:
+    from agentos.core.checkpoints.stored import StoredRestore
 
 SHAPE = {
     "plan": "what is to be done: `operations`, `cannot`, `left_alone`, `bytes`, …",
@@ -29,10 +35,12 @@ def command(door: Door, restore_id: str, *, only: tuple[str, ...], yes: bool, dr
 
     with door.looking() if dry_run else door.acting() as manager:
         restore_id = restore_named(manager, restore_id)
+        [stored] = [each for each in manager.restores() if each.restore_id == restore_id]
         if not dry_run:
-            [task_id] = [each.task_id for each in manager.restores() if each.restore_id == restore_id]
-            planned.settle(manager, task_id)
-        plan = planned.part(manager.plan_undo(restore_id), only)
+            planned.settle(manager, stored.task_id)
+        whole = manager.plan_undo(restore_id)
+        _refuse_unchanged(stored, planned.within(whole.base_path, only))
+        plan = planned.part(whole, only)
         planned.show(door, plan)
         restored = planned.follow(door, manager, plan, yes=yes, dry_run=dry_run)
     document = {"plan": plan.to_dict(), "restored": None if restored is None else restored.to_dict()}
@@ -40,3 +48,13 @@ def command(door: Door, restore_id: str, *, only: tuple[str, ...], yes: bool, dr
     if restored is None:
         return Exit.REPAIRABLE if plan.operations else Exit.SAFE if plan.is_complete else Exit.DIFFERS
     return Exit.SAFE if restored.verified else Exit.DIFFERS
+
+
+def _refuse_unchanged(stored: StoredRestore, only: list[str]) -> None:
+    """Refuse a path at which there is nothing to take back: that it was done would be no truth."""
+    from agentos.core.checkpoints.restores import is_at, operations_from  # noqa: PLC0415 - help undoes nothing
+
+    changed = [each.path for each in operations_from(stored.operations)]
+    for path in only:
+        if not any(is_at(each, [path]) for each in changed):
+            raise click.UsageError(f"--only {shown(path)}: {stored.restore_id} changed nothing there.")

@@ -16,6 +16,7 @@ from agentos._text import shown
 from agentos.cli import exits
 from agentos.cli.door import Door
 from agentos.cli.exits import Exit
+from agentos.cli.streams import aside, to_nowhere
 from agentos.errors import AgentosError
 
 # Set by the shell's part of the completion: see completion.py.
@@ -100,10 +101,10 @@ def _refused(error: Exception, code: Exit, told: dict[str, Any], door: Door, *, 
     if debug:
         import traceback  # noqa: PLC0415 - only who asks for it
 
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        aside("".join(traceback.format_exception(error)).rstrip())
     told = {**told, "hint": door.say(told["hint"])}
     hint = f"\n  -> {told['hint']}" if told["hint"] else ""
-    click.echo(f"agentos: {told['message']}{hint}", err=True)
+    aside(f"agentos: {told['message']}{hint}")
     if door.as_json:
         from agentos.cli.documents import refusal  # noqa: PLC0415 - as above
 
@@ -113,13 +114,13 @@ def _refused(error: Exception, code: Exit, told: dict[str, Any], door: Door, *, 
 
 def cut_off() -> Exit:
     """Nobody reads what is still to be said."""
-    # What is buffered would be written, and fail, once more when Python ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    to_nowhere(sys.stdout.fileno())
     return Exit.CUT_OFF
 
 
 def main_of(command: click.Command, arguments: list[str] | None) -> int:
     """Run the whole command; how it ends."""
+    stdout = sys.stdout
     try:
         # Outside of its standalone mode click hands on what the verb returned, and the code of an Exit.
         code = command.main(args=arguments, prog_name="agentos", standalone_mode=False)
@@ -127,11 +128,42 @@ def main_of(command: click.Command, arguments: list[str] | None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except click.ClickException as error:
-        error.show()
-        return Exit.USAGE
+        return _mistyped(error, as_json=_wants_json(sys.argv[1:] if arguments is None else arguments))
     except BrokenPipeError:
         return cut_off()
+    except SystemExit:
+        # Where nobody reads its help, click puts another stream there and ends with 1, which says here that the world differs.
+        if sys.stdout is stdout:
+            raise
+        return cut_off()
     except OSError as error:
-        click.echo(f"agentos: {shown(str(error), 300)}", err=True)
+        aside(f"agentos: {shown(str(error), 300)}")
         return Exit.UNCHECKED
     return int(code or 0)
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether a document was asked for, as far as can be told of what is not typed as it must be."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in ours
+
+
+def _mistyped(error: click.ClickException, *, as_json: bool) -> int:
+    code = Exit.USAGE if isinstance(error, click.UsageError) else Exit.UNCHECKED
+    try:
+        error.show()
+    except OSError:
+        to_nowhere(2)
+    if not as_json:
+        return code
+    from agentos.cli.documents import refusal  # noqa: PLC0415 - people read sentences
+
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if context is None else f"`{context.command_path} --help` says how it is typed"
+    told = {"error": type(error).__name__, "message": error.format_message(), "hint": hint}
+    try:
+        click.echo(refusal(told, code, str))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return cut_off()
+    return code

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentos._databases import refuse_database
 from agentos.cli import exits
 from agentos.cli.amounts import things
 from agentos.cli.door import Door, base_option
@@ -50,6 +51,10 @@ def command(
     """
     if (checkpoint_id is not None) + (task_id is not None) + everything != 1:
         raise click.UsageError("Name a CHECKPOINT, or give --task TASK or --all.")
+    for path in (junit, markdown):
+        if path is not None:
+            # Not only after a long look.
+            refuse_database(path)
     with door.measuring(base) as manager, showing() as progress:
         asked = _asked(manager, checkpoint_id, task_id)
         reports = []

@@ -18,7 +18,13 @@ _FILES = {"agentos.toml": (), "pyproject.toml": ("tool", "agentos")}
 
 
 def registry_path(given: str | None) -> str:
-    """The path of the registry's file, as it is given, or absolute if a file of settings says it."""
+    """The path of the registry's file, as it is given, or absolute if a file of settings says it.
+
+    Raises:
+        InvalidInputError: an empty one is given. A variable that is not set must not mean another registry.
+    """
+    if given == "":
+        raise InvalidInputError("--db must be the path of the registry, found nothing", hint="leave --db out, or name the file")
     return given or os.environ.get(VARIABLE) or _configured() or DEFAULT
 
 
@@ -31,9 +37,11 @@ def absolute_registry(given: str | None) -> str:
 def existing(given: str | None) -> str:
     """The same, of a registry that must be there: what asks or acts upon it creates none."""
     path = absolute_registry(given)
-    if not os.path.lexists(path):
+    # An empty file is a database to SQLite, and would be made a registry by whoever looks.
+    is_empty = os.path.isfile(path) and os.path.getsize(path) == 0
+    if is_empty or not os.path.lexists(path):
         raise StoreUnavailableError(
-            f"{shown(path)}: no registry here",
+            f"{shown(path)}: no registry here{': the file is empty' if is_empty else ''}",
             hint=f"go to the project's folder, name the file with --db or {VARIABLE}, or `agentos migrate` creates it",
         )
     return path

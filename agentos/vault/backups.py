@@ -60,7 +60,7 @@ def back_up(
         BackupUnsoundError: the copy is not sound, and nothing was put in place.
         StoreBusyError: content was being removed all the time.
     """
-    _refuse_inside(vault, target)
+    refuse_inside(vault, target)
     with drafted(target, replace=replace) as folder:
         archive, top = os.path.join(folder, "archive"), f"agentos-backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         with nothing_collected(vault, lambda: copy_registry(os.path.join(folder, REGISTRY))):
@@ -133,7 +133,8 @@ def _unpack(archive: str, folder: str) -> None:
                 out.writelines(member.content)
 
 
-def _refuse_inside(vault: Vault, target: str) -> None:
+def refuse_inside(vault: Vault, target: str) -> None:
+    """Refuse a place in the vault, or one that a registry beside it would have."""
     store = os.path.realpath(os.path.dirname(vault.root))
     real = os.path.realpath(target)
     if os.path.commonpath([os.path.realpath(vault.root), real]) == os.path.realpath(vault.root):

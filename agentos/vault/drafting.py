@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from agentos._databases import refuse_database
 from agentos._disk import unavailable
 from agentos._folders import locked_folder, sync_path
 from agentos._text import shown
@@ -26,7 +27,7 @@ def drafted(target: str, *, replace: bool) -> Iterator[str]:
     """The folder to make it in. Gone, with all that is in it, when the block is left.
 
     Raises:
-        InvalidInputError: the file is there already, and is not to be replaced.
+        InvalidInputError: the file is there already, and is not to be replaced, or is a registry.
         StoreUnavailableError: nothing can be written there.
     """
     refuse_present(target, replace=replace)
@@ -56,6 +57,7 @@ def refuse_present(target: str, *, replace: bool) -> None:
         raise InvalidInputError(f"{shown(target)}: is a folder", hint="name a file that is to be written")
     if os.path.lexists(target) and not replace:
         raise InvalidInputError(f"{shown(target)}: is there already; nothing was written", hint="name another file")
+    refuse_database(target)
 
 
 def _remove_leftovers(beside: str, name: str) -> None:

@@ -27,7 +27,7 @@ from agentos.core.checkpoints.archived import Take
 from agentos.core.checkpoints.checkup import Progress
 from agentos.errors import ArchiveRefusedError, ContentDamagedError, ContentMissingError
 from agentos.vault.archives import Writer, members, pieces
-from agentos.vault.backups import nothing_collected
+from agentos.vault.backups import nothing_collected, refuse_inside
 from agentos.vault.drafting import drafted, put_in_place
 from agentos.vault.keeping import ChangedError, Keeping
 from agentos.vault.vault import Vault
@@ -83,9 +83,10 @@ def write_archive(
     """Write all of it, and only then give it its name; what the manifest says.
 
     Raises:
-        InvalidInputError: a file of this name is there.
+        InvalidInputError: a file of this name is there, or it would take a place of the store's own.
         StoreUnavailableError: it cannot be written there.
     """
+    refuse_inside(vault, target)
     with drafted(target, replace=replace) as folder:
         rows, archive = Rows(os.path.join(folder, "rows")), os.path.join(folder, "archive")
         try:

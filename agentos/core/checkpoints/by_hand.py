@@ -17,7 +17,7 @@ from agentos.core.checkpoints.repairing import settle_restores
 from agentos.core.checkpoints.restores import NOTHING, Cannot, Copied, Restored, RestorePlan, is_at
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredRestore
-from agentos.errors import CheckpointNotFoundError, RestoreRefusedError
+from agentos.errors import CheckpointNotFoundError, InvalidInputError, RestoreRefusedError
 
 __all__ = ["RestorePlan", "copy_out", "look_at", "plan_restore", "plan_undo", "restore", "settle"]
 
@@ -36,6 +36,10 @@ def copy_out(parts: Parts, checkpoint_id: str, folder: str, only: Sequence[str])
     wishes = Wishes(parts.around_step(stored).base_path)
     wishes.add_wholly(claim._replace(seen=lambda: _NOT_LOOKED) for claim in survey.stands(stored))
     targets = {path: thing for path, thing in wishes.targets.items() if thing != NOTHING and (not only or is_at(path, only))}
+    there = [*wishes.targets, *(subject.partition(":")[2] for subject in wishes.cannot)]
+    for path in only:
+        if not any(is_at(each, [path]) for each in there):
+            raise InvalidInputError(f"only: the checkpoint has nothing at {shown(path)}; nothing was written")
     copied = parts.hands().copy_out(folder, targets)
     cannot = (
         Cannot(subject, why) for subject, why in wishes.cannot.items() if not only or is_at(subject.partition(":")[2], only)

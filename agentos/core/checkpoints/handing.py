@@ -75,7 +75,8 @@ class HandsCalls:
 
         Raises:
             CheckpointNotFoundError: no such checkpoint.
-            InvalidInputError: there is something in that folder already; nothing was written.
+            InvalidInputError: there is something in that folder already, or the checkpoint has nothing at one of the paths;
+                nothing was written.
         """
         if isinstance(only, str) or not all(type(each) is str for each in only):
             raise InvalidInputError(f"only must be a list of paths, found {shown(only, 80)}")

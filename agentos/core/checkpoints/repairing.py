@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from agentos._text import listed, shown
+from agentos._ways import Way, undo
 from agentos.core.checkpoints import codec
 from agentos.core.checkpoints.hands import Hands
 from agentos.core.checkpoints.judging import Finding, Judged
@@ -149,7 +150,7 @@ def earlier_restores(registry: Registry, task: StoredTask, told: Container[str])
     since = max((step.begun_at for step in newest), default="")
     undone = {each.undoes for each in stored}
     return [
-        f"manager.undo_restore({each.restore_id!r}) brings back what a restore of {each.begun_at} overwrote: {listed(gone)}"
+        Way(undo(each.restore_id), f" brings back what a restore of {each.begun_at} overwrote: {listed(gone)}")
         for each in stored
         if each.undoes is None and each.begun_at > since and each.restore_id not in undone and each.restore_id not in told
         if (gone := [operation.path for operation in operations_from(each.operations) if operation.overwrites])

@@ -50,7 +50,7 @@ def _lines(recovery: Recovery, say: Callable[[str], str], offer: Callable[[str],
     if recovery.plan is not None:
         yield from (f"  {line}" for line in recovery.plan.explain().splitlines())
     yield from (f"  {line}" for each in recovery.restored for line in _restored(each, say))
-    yield from (f"  note: {shown(note)}" for note in recovery.notes)
+    yield from (f"  note: {shown(say(note))}" for note in recovery.notes)
     yield from _some("what can be done", [offer(option) for option in recovery.options])
 
 

@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,25 @@ def test_settings_that_say_nothing_useful_are_a_usage_error(tmp_path: Path, text
     ended = agentos("verify", "x", cwd=tmp_path)
     assert Exit.USAGE == ended.returncode
     assert "agentos.toml" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover t", "migrate", "run t -- true"])
+def test_an_option_that_names_no_registry_is_a_usage_error(tmp_path: Path, verb: str):
+    """`--db "$UNSET"` is no wish to be told of another registry, nor to make one."""
+    name, *rest = verb.split()
+    ended = agentos(name, "--db=", *rest, cwd=tmp_path)
+    assert (Exit.USAGE, []) == (ended.returncode, list(tmp_path.iterdir())), ended.stderr
+    assert "--db" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover t", "verify --all", "accept t --reason x", "tasks"])
+def test_a_question_makes_no_registry_of_an_empty_file(db: Path, verb: str):
+    """It may be what a disk left of one: nothing is in it, and it is left as it is."""
+    db.touch()
+    ended = agentos(*verb.split(), "--db", db)
+    assert (Exit.UNAVAILABLE, "", b"") == (ended.returncode, ended.stdout, db.read_bytes()), ended.stderr
+    assert f"{db}: no registry here: the file is empty" in ended.stderr
+    assert 0 == agentos("migrate", "--db", db).returncode
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "text", "foreign", "damaged"])
@@ -171,6 +193,43 @@ def test_a_reader_that_goes_away_is_no_traceback(made: dict[str, str], db: Path)
     assert (Exit.CUT_OFF, b"") == (ended.returncode, ended.stderr)
 
 
+@pytest.mark.parametrize("words", ["--help", "recover --help", "--version"])
+def test_help_that_nobody_reads_is_no_world_that_differs(words: str):
+    """`agentos --help | true` ends as every verb does whose reader went away."""
+    assert (Exit.CUT_OFF, "") == ended_with(words, stdout="cut off")[::2]
+
+
+@pytest.mark.parametrize("stderr", ["cut off", "full"])
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ("recover nobody", Exit.USAGE, ""),
+    ("recover", Exit.USAGE, ""),
+    ("log report-42 --limit 1", Exit.SAFE, "task report-42: active"),
+    ("run another -- sh -c 'exit 7'", 7, ""),
+    ("run another -- true", Exit.SAFE, ""),
+])  # fmt: skip
+def test_an_exit_code_is_true_also_where_nobody_hears_why(
+    made: dict[str, str], db: Path, words: str, code: int, said: str, stderr: str
+):
+    """What is said beside the answer, and cannot be, changes nothing of it: above all, it is no world that differs."""
+    told = ended_with(words, "--db", str(db), stderr=stderr)
+    assert (code, True) == (told[0], told[1].startswith(said)), told
+
+
+def ended_with(words: str, *before: str, stdout: str = "", stderr: str = "") -> tuple[int, str, str]:
+    """How the command ended, and what it said, with one of its streams leading nowhere."""
+    verb, *rest = shlex.split(words)
+    reader, cut = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "w") as full:
+        places = {"": subprocess.PIPE, "cut off": cut, "full": full.fileno()}
+        line = [*COMMAND, verb, *before, *rest]
+        ended = subprocess.run(
+            line, stdout=places[stdout], stderr=places[stderr], env=environment(), text=True, check=False, timeout=60
+        )
+    os.close(cut)
+    return ended.returncode, ended.stdout or "", ended.stderr or ""
+
+
 def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db: Path):
     """Standard output on a full disk: nothing was told, so nothing is safe."""
     with open("/dev/full", "w") as full:
@@ -181,6 +240,39 @@ def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db
     assert Exit.UNCHECKED == ended.returncode
     assert "No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_who_wants_no_colour_gets_none_whoever_wants_some(made: dict[str, str], db: Path):
+    """NO_COLOR is a person's wish, FORCE_COLOR that of what runs the command."""
+    assert "\x1b[" in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1")[1]
+    assert "\x1b[" not in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1", NO_COLOR="1")[1]
+
+
+INTERRUPTED = {
+    "while it is read": """
+import os, signal, sys
+class Hit:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Hit())
+""",
+    "while it is left": "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGINT)\n",
+}
+
+
+@pytest.mark.parametrize("when", INTERRUPTED)
+@pytest.mark.parametrize("ignored", [False, True])
+def test_control_c_before_and_after_all_is_no_traceback_either(when: str, *, ignored: bool):
+    """It ends as a program does that knows nothing of signals; a shell says 130. Who ignores it, as nohup does, ignores it."""
+    before = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" * ignored
+    code = f"{before}{INTERRUPTED[when]}from agentos.__main__ import main\nmain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (0 if ignored else -signal.SIGINT, "") == (ended.returncode, ended.stderr)
+    assert (ignored or when == "while it is left") is ended.stdout.startswith("agentos ")
 
 
 # What is typed.

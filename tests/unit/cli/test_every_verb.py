@@ -238,6 +238,27 @@ def test_on_a_terminal_no_color_is_honoured(tmp_path: Path, names: Names):
         assert "\x1b[9" not in text, name
 
 
+def test_with_json_what_is_mistyped_is_a_document_too(tmp_path: Path, names: Names):
+    """A program reads why in the same place as every other error; nothing was done."""
+    work = [
+        (place, [*_with(argv, "--json"), "--nonsense"]) for place, argv in prepared(tmp_path, names, empty=False, leave={"run"})
+    ]
+    work.append((str(tmp_path), ["run", "--json"]))
+    work.append((str(tmp_path / "restart"), ["restart", "report", "--reason", "again", "--json"]))
+    for name, said in run_all(tmp_path, work).items():
+        told = json.loads(said.out)
+        assert (2, {"error", "exit_code"}, 2) == (said.code, set(told), told["exit_code"]), (name, said)
+        assert told["error"]["message"] in said.err.replace("\n", " "), (name, said)
+        assert f"agentos {name} --help" in told["error"]["hint"], name
+
+
+def test_what_a_command_is_told_is_no_wish_for_a_document(tmp_path: Path):
+    """After `--` it is the command's own."""
+    (tmp_path / "work.json").write_text("")
+    said = run_all(tmp_path, [(str(tmp_path), ["run", "--nonsense", "--", "--json"])])["run"]
+    assert (2, "") == (said.code, said.out)
+
+
 @pytest.mark.parametrize("what", ["option", "id"])
 def test_what_is_not_there_is_a_sentence_for_every_verb(tmp_path: Path, names: Names, what: str):
     """Exit code 2, nothing on standard output, and no traceback."""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -74,6 +75,40 @@ def test_a_yes_does_it_and_undo_takes_it_back(db: Path, work: Path, kept: list[s
     assert [restore, 3, True] == [told["plan"]["undoes"], len(told["plan"]["operations"]), told["restored"]["verified"]]
     again = agentos("undo", told["restored"]["restore_id"], "--db", db, "--yes")
     assert (0, WHOLE) == (again.returncode, files(work))
+
+
+def test_what_recover_says_of_an_earlier_restore_can_be_typed(db: Path, work: Path, kept: list[str]):
+    """Whoever restored may have died before anybody read how to take that back: it is told later, and as a command."""
+    before = files(work)
+    assert 0 == agentos("restore", kept[-1], "--db", db, "--yes").returncode
+    note = next(line for line in agentos("recover", "report-42", "--db", db).stdout.splitlines() if "note: " in line)
+    typed = re.search(r"agentos (undo restore_\w+ --db \S+) brings back what a restore of .* overwrote: a.txt, extra", note)
+    assert typed is not None, note
+    assert (0, before) == (agentos(*shlex.split(typed[1]), "--yes").returncode, files(work))
+
+
+@pytest.mark.parametrize("only", ["", "a.tx", "docs/9.md"])
+def test_a_path_that_names_nothing_is_nothing_that_was_done(db: Path, work: Path, kept: list[str], only: str):
+    """A typing mistake, or a variable that is not set: exit code 2, not 0, and not all of it."""
+    out = work.parent / "copy"
+    copied = agentos("restore", kept[-1], "--only", only, "--out", out, "--db", db)
+    assert (Exit.USAGE, False) == (copied.returncode, out.exists()), copied.stderr
+    assert 0 == agentos("restore", kept[-1], "--db", db, "--yes").returncode
+    [restore] = re.findall(r"restore_\w+", agentos("log", "report-42", "--db", db).stdout)
+    undone = agentos("undo", restore, "--only", only, "--yes", "--db", db)
+    assert (Exit.USAGE, WHOLE) == (undone.returncode, files(work)), undone.stderr
+
+
+def test_a_part_that_is_done_may_be_done_again(db: Path, work: Path, kept: list[str]):
+    """Also by its path from the root; there is nothing to do then, and all of it is done."""
+    assert 0 == agentos("restore", kept[-1], "--db", db, "--yes").returncode
+    [restore] = re.findall(r"restore_\w+", agentos("log", "report-42", "--db", db).stdout)
+    for only in ("a.txt", work / "a.txt"):
+        assert 0 == agentos("undo", restore, "--only", only, "--yes", "--db", db).returncode
+        assert "meddled" == (work / "a.txt").read_text()
+    out = work.parent / "copy"
+    assert 0 == agentos("restore", kept[-1], "--only", work / "docs", "--out", out, "--db", db).returncode
+    assert {"docs/0.md", "docs/1.md", "docs/2.md"} == set(files(out))
 
 
 def test_only_some_paths(db: Path, work: Path, kept: list[str]):

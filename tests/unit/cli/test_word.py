@@ -3,6 +3,7 @@
 import getpass
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,24 @@ def test_a_step_is_settled_by_a_word_and_the_task_goes_on(uncertain: Path, outco
     with CheckpointManager(uncertain) as manager:
         assert numbers == [each.sequence_number for each in manager.list_checkpoints(TASK)]
     assert [("ada", f"{'landed: ' * (outcome == 'landed')}I looked")] == [(by, why) for by, _, why in decisions(uncertain)]
+
+
+def test_what_a_landed_step_left_is_kept_by_the_command_that_is_told(db: Path, tmp_path: Path):
+    """Nobody proved the letter, so the next repair would take it away: a person hears of it, and what keeps it."""
+    work = tmp_path / "work"
+    with CheckpointManager(db) as manager, manager.task(TASK, workspace=work) as task:
+        task.resume({})
+        step = manager.begin_step(TASK, "tool_executed", {"letters": 1}, rerunnable=False, lease=task.lease)
+        (work / "letter").write_text("Dear reader")
+        manager.note_error(step, ConnectionError("the line went dead"))
+    ended = agentos("resolve", step, "landed", *WHY, "--db", db)
+    assert (0, True) == (ended.returncode, "the state that the step began with" in ended.stdout), ended.stdout
+    typed = re.search(rf"agentos (accept {TASK} --reason '…' --db \S+) keeps it", ended.stderr)
+    assert typed is not None, ended.stderr
+    assert f"agentos resume {TASK} --repair --db {db} takes it away" in ended.stderr
+    assert 0 == agentos(*shlex.split(typed[1].replace("…", "it is the letter"))).returncode
+    assert 0 == agentos("resume", TASK, "--repair", "--db", db).returncode
+    assert "Dear reader" == (work / "letter").read_text()
 
 
 def test_a_step_that_somebody_is_at_is_not_settled(uncertain: Path, tmp_path: Path):
