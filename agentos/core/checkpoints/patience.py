@@ -31,9 +31,11 @@ def patiently(look: Look, kind: Kind, evidence: Evidence, around: Surroundings, 
     Args:
         once: a look that failed is not taken again, whatever is looked at.
     """
-    begun = time.monotonic()
-    until, each = begun + limit_of(evidence, kind, around), _least(evidence, kind, "timeout", around.timeout)
-    seen = look(around if each >= around.timeout else replace(around, timeout=each))
+    begun, limit = time.monotonic(), limit_of(evidence, kind, around)
+    until, each = begun + limit, _least(evidence, kind, "timeout", around.timeout)
+    # A look that may take longer than all of them together would be taken for stuck, though it ends by itself.
+    first = min(each, limit)
+    seen = look(around if first >= around.timeout else replace(around, timeout=first))
     if _may_help(seen, kind, evidence, once=once):
         seen = _Tries(look, kind, evidence, around, until, each, once=once).after(seen, begun)
     seen.took_ms = round((time.monotonic() - begun) * 1000, 3)

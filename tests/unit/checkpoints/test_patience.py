@@ -103,6 +103,20 @@ def test_a_service_that_stays_down_fails_at_its_deadline(verified):
     assert 1 < len(claim.result.attempts) < 100
 
 
+def test_the_first_look_ends_by_itself_where_the_deadline_is_nearer_than_its_timeout():
+    """A service that is slow is not left behind as stuck, and what it did not say in time is said of it."""
+    given: list[float] = []
+
+    def look(around: Surroundings) -> Observation:
+        given.append(around.timeout)
+        return Unseen("TIMED_OUT", "the service did not answer in time")
+
+    for kind in ("scripted_service", "scripted_content"):
+        claim = Evidence(kind, "the thing", {"script": ""}, {"timeout": 10, "deadline": 0.3})
+        patiently(look, kind_of(claim), claim, Surroundings("/", timeout=60))
+    assert [0.3, 0.3] == given
+
+
 def test_a_last_look_without_the_time_it_needs_does_not_unsee_what_was_seen():
     """The deadline cuts it short: what the one before it saw is the answer, and that it was cut short is among the tries."""
 
