@@ -91,6 +91,16 @@ def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
             refuse(evidence, f"{where} must be a number of things, found {told(evidence, operand)}", 'such as 3 or {"ge": 1}')
     if all(_claims_nothing(name, operand) for name, operand in operands):
         refuse(evidence, f"{where} matches any number, so it claims nothing", 'such as 3 or {"ge": 1}')
+    if not _is_met_by_some(dict(operands)):
+        refuse(evidence, f"{where} matches no number of things, so it never holds", 'such as 3 or {"ge": 1}')
+
+
+def _is_met_by_some(operands: dict[str, int]) -> bool:
+    """Whether there is a number that meets them all: if so, none or one beside a bound does."""
+    near = {0, *(bound + step for bound in operands.values() for step in (-1, 0, 1))}
+    # Beside a number that must not be, there may be another such number; each operator is there once, so two steps do.
+    near |= {number + step for number in near for step in (-1, 1)}
+    return any(matches(operands, number) for number in near if 0 <= number <= _MOST)
 
 
 def _claims_nothing(name: str, operand: int) -> bool:
