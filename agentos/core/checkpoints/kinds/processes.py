@@ -23,7 +23,16 @@ from agentos.core.checkpoints.kinds.kind import (
     refuse,
     told,
 )
-from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, check_matcher, described, matches
+from agentos.core.checkpoints.kinds.matchers import (
+    COUNT,
+    TEXT,
+    are_texts,
+    check_count,
+    check_matcher,
+    described,
+    fits_text,
+    matches,
+)
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
@@ -61,17 +70,13 @@ def _check_description(evidence: Evidence, name: str) -> None:
     check_matcher(evidence, where, matcher)
     for operator, operand in matcher.items() if type(matcher) is dict else [("equals", matcher)]:
         if name == "argv":
-            fits = _is_texts(operand) if operator in ("equals", "not") else operator == "contains" and type(operand) is str
+            fits = are_texts(operand) if operator in ("equals", "not") else operator == "contains" and type(operand) is str
             hint = 'such as {"contains": "--worker"} or {"equals": ["sleep", "60"]}'
         else:
-            fits = _is_texts(operand) if operator == "in" else type(operand) is str
+            fits = fits_text(operator, operand)
             hint = 'such as "sleep" or {"prefix": "python"}'
         if not fits:
             refuse(evidence, f"{where} fits no process, found {told(evidence, matcher)}", hint)
-
-
-def _is_texts(value: Any) -> bool:
-    return type(value) is list and all(type(each) is str for each in value)
 
 
 def _check_identity(evidence: Evidence) -> None:
@@ -156,23 +161,7 @@ def _fill(evidence: Evidence, seen: Seen) -> Filled | None:
 
 
 _SAID: Schema = {"type": "string"}
-_BEGUN: Schema = {"type": "string", "minLength": 1}
 _SOME: Schema = {"type": "array", "items": _SAID}
-_TEXT: Schema = {
-    "anyOf": [
-        _SAID,
-        {
-            "type": "object",
-            "properties": {
-                **dict.fromkeys(("equals", "not", "contains"), _SAID),
-                **dict.fromkeys(("prefix", "suffix"), _BEGUN),
-                "in": {**_SOME, "minItems": 1},
-            },
-            "additionalProperties": False,
-            "minProperties": 1,
-        },
-    ]
-}
 _ARGV: Schema = {
     "type": "object",
     "properties": {"equals": _SOME, "not": _SOME, "contains": _SAID},
@@ -187,7 +176,7 @@ PROCESS_EXISTS = Kind(
         "pid": {"type": "integer", "minimum": 1, "maximum": _LARGEST - 1},
         "start_ticks": {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1},
         "boot_id": {"type": "string", "minLength": 1},
-        **dict.fromkeys(("name", "user", "exe"), _TEXT),
+        **dict.fromkeys(("name", "user", "exe"), TEXT),
         "argv": _ARGV,
         "count": COUNT,
     },
