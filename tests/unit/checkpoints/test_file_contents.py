@@ -126,8 +126,10 @@ def test_an_empty_log_is_claimed_to_be_there_and_no_more(manager: CheckpointMana
     assert "artifact_exists" == step.checkpoint.evidence_pack.evidence_list[0].evidence_type
     with pytest.raises(NotVerifiedError), manager.task("u").step("tool_executed", {}) as step:
         step.proves_prefix("gone")
-    with pytest.raises(EvidenceUnavailableError):
+    with pytest.raises(EvidenceUnavailableError, match="gone: expected a file, found nothing"):
         Evidence.capture_prefix("gone", base_path=work)
+    with pytest.raises(EvidenceUnavailableError, match="beginning of log: it is there, and has nothing that could be claimed"):
+        Evidence.capture_prefix("log", base_path=work)
 
 
 def test_what_a_look_saw_can_be_claimed():
