@@ -150,6 +150,18 @@ def test_hostile_names_drive_nothing_and_passwords_are_masked(report: Verificati
         assert {6} == {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
 
 
+@pytest.mark.parametrize("looked", [False, True])
+def test_what_follows_the_question_mark_of_a_url_is_in_no_report(looked: bool):
+    """There are often secrets: neither a message nor the claim as it is repeated shows them, also where it is refused."""
+    url = "http://127.0.0.1:1/health?token=hunter2"
+    pack = EvidencePack([Evidence("api_response", "it is up", {"url": each, "status": 200}) for each in (url, f"{url} x")])
+    if looked:
+        EvidenceVerifier().verify_evidence_pack(pack)
+    report = VerificationReport.of_pack(pack)
+    assert "http://127.0.0.1:1/health?…" == report.items[0].expected["url"]
+    assert "hunter2" not in f"{report.table()}{report.json()}{report.junit()}{report.markdown()}"
+
+
 def test_a_sensitive_item_shows_no_value(tmp_path: Path):
     """Neither what was expected nor what was found, looked at or not."""
     (tmp_path / "a").write_text("a")

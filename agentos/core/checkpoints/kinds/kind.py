@@ -99,6 +99,8 @@ class Kind:
     look_key: Callable[[Evidence], Hashable] | None = None
     # The facts as a result keeps them, where a claim is judged by more than anybody would read.
     brief: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    # What is expected as a report shows it, where it may hold secrets though nobody called it sensitive.
+    shows: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     # Of what speaks for many things: the name of the rules by which it leaves some out, and whether it speaks for this
     # name beneath it, given what was kept.
     rules: Callable[[Evidence], str] | None = None

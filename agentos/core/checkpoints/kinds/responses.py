@@ -172,6 +172,13 @@ def _differs(evidence: Evidence, code: str, said: str) -> Verdict:
     return Verdict(Outcome.FAILED, code, f"{named}: expected {said}", _HINT)
 
 
+def _shows(expected: dict[str, Any]) -> dict[str, Any]:
+    """Without what follows the question mark, as in messages."""
+    url = expected.get("url")
+    asked, mark, _ = url.partition("?") if type(url) is str else ("", "", "")
+    return {**expected, "url": f"{asked}?…"} if mark else expected
+
+
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with what was judged cut short: a report is no place for a body."""
     brief = dict(facts)
@@ -249,4 +256,5 @@ API_RESPONSE = Kind(
     deadline=30.0,
     content=False,
     brief=_brief,
+    shows=_shows,
 )
