@@ -71,6 +71,7 @@ GOOD: tuple[Definition, ...] = (
         },
         {"timeout": 4},
     ),
+    ("process_exists", {"selector": {"user": "me", "exe": {"not": "x"}, "argv": {"contains": "--x"}}, "count": {"ge": 1}}, {}),
     (
         "db_row",
         {"table": "t", "where": {"id": 2**63 - 1, "n": None}, "values": {"a": 1.5, "b": True, "c": "x"}, "unique": True},

@@ -155,6 +155,13 @@ def test_the_judgement_is_that_of_every_number_that_is_possible(count, found, un
         ({"argv": {"equals": "sleep 60"}, "count": 0}, "expected['argv'] fits no process"),
         ({"argv": {"prefix": "sleep"}, "count": 0}, "expected['argv'] fits no process"),
         ({"cmd": "x", "count": 1}, "unknown key in expected: cmd"),
+        ({"selector": {"name": "x"}}, "a description needs a count"),
+        ({"selector": {}, "count": 1}, "expected['selector'] must be an object that describes processes"),
+        ({"selector": "x", "count": 1}, "expected['selector'] must be an object that describes processes"),
+        ({"selector": {"cmd": "x"}, "count": 1}, "unknown key in expected['selector']: cmd"),
+        ({"selector": {"argv": "x"}, "count": 1}, "expected['selector']['argv'] fits no process"),
+        ({"selector": {"name": "x"}, "user": "me", "count": 1}, "or beside it, and user is beside it"),
+        ({**ONE, "selector": {"name": "x"}}, "selector describes others"),
     ],
 )
 def test_what_names_nobody_is_refused(expected, says):
@@ -163,6 +170,18 @@ def test_what_names_nobody_is_refused(expected, says):
     with pytest.raises(EvidenceDefinitionError) as refused:
         kind_of(item).refuse_malformed(item)
     assert says in refused.value.message
+
+
+def test_a_description_may_stand_in_a_selector():
+    """It is the same claim about the same processes."""
+    facts = {"count": 2, "unseen": 0, "hidden": False, "pids": []}
+    beside, within = {"name": "w", "user": "me"}, {"selector": {"user": "me", "name": "w"}}
+    said = {judged({**each, "count": 1}, facts).message for each in (beside, within)}
+    assert {"processes with name 'w', user 'me': expected 1, found 2"} == said
+    [subject] = {
+        kind_of(item).subject(item, "/base") for item in (claim({**beside, "count": 1}), claim({**within, "count": 1}))
+    }
+    assert 'process:{"name": "w", "user": "me"}' == subject
 
 
 def test_what_it_is_about():
