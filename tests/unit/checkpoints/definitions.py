@@ -57,6 +57,7 @@ GOOD: tuple[Definition, ...] = (
         },
         {"manifest": "text", "max_files": 9, "max_bytes": 9, "max_depth": 9},
     ),
+    ("directory_tree", {"path": ".", "digest": SHA256}, {"exclude": ["*.log"]}),
     ("command_exit", {"exit_code": 0}, {"record": RECORD, "command": "make all", "timeout": "as the command was given it"}),
     ("command_exit", {"exit_code": -9}, {"actual_exit_code": 1, "snapshot_key": "/runs/0/exit_code"}),
     ("process_exists", {"pid": 1, "start_ticks": 0, "boot_id": "b"}, {"pid_ns": "4026531836", "host": "here"}),

@@ -27,7 +27,7 @@ BEYOND = (
     r"does not fit a 64-bit column",
     r"is met by every status, or by none",
     r"must be seconds between samples that fit",
-    r"expected\['exclude'\]:",
+    r"(?:expected|metadata)\['exclude'\]:",
     r"must be a host's name or address|must be an address|names no host, or a port",
 )
 
