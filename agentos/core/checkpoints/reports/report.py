@@ -19,6 +19,7 @@ from agentos.core.checkpoints.kinds.kind import is_sensitive
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.unkept import note_of
+from agentos.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 
@@ -61,11 +62,15 @@ class VerificationReport:
     @classmethod
     def of_pack(cls, pack: EvidencePack) -> VerificationReport:
         """The report on a pack by the results its items carry."""
+        if not isinstance(pack, EvidencePack):
+            raise InvalidInputError(f"what is reported must be an EvidencePack, found {shown(pack, 80)}")
         return cls(policy.outcome_of(pack).value, _items(pack), _policy(pack), **_times(pack))
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Checkpoint) -> VerificationReport:
         """The same for a checkpoint, by its newest look that is known."""
+        if not isinstance(checkpoint, Checkpoint):
+            raise InvalidInputError(f"what is reported must be a Checkpoint, found {shown(checkpoint, 80)}")
         pack = checkpoint.evidence_pack
         return cls(
             policy.outcome_of(pack).value,
