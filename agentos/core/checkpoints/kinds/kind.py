@@ -199,10 +199,9 @@ class Kind:
         )
 
 
-def attempt_of(result: EvidenceResult) -> dict[str, Any]:
-    """One try, as the result of the last one keeps it."""
-    took = {"duration_ms": result.duration_ms}
-    return {"outcome": result.outcome.value, "code": result.code, "message": result.message, **took}
+def attempt_of(result: EvidenceResult, took_ms: float) -> dict[str, Any]:
+    """One try, as the result of the last one keeps it; what they took together is said of the result."""
+    return {"outcome": result.outcome.value, "code": result.code, "message": result.message, "duration_ms": took_ms}
 
 
 def _tried(result: EvidenceResult, observation: Observation) -> EvidenceResult:
@@ -211,7 +210,7 @@ def _tried(result: EvidenceResult, observation: Observation) -> EvidenceResult:
         return result
     passed = result.outcome is Outcome.VERIFIED
     flaky = result.code == FLAKY or (passed and _had_failed(observation))
-    return replace(result, flaky=flaky, attempts=[*observation.attempts, attempt_of(result)])
+    return replace(result, flaky=flaky, attempts=[*observation.attempts, attempt_of(result, observation.last_ms)])
 
 
 def _had_failed(observation: Observation) -> bool:
