@@ -106,7 +106,7 @@ def _refuse_forbidden(host: str, address: str, *, allow_private: bool) -> None:
         raise CannotSee("ADDRESS_REFUSED", f"{about} is {never}: never connected to", "name a service of your own")
     if is_private(address) and not allow_private:
         hint = "if that is meant, say so with metadata['allow_private'] = true"
-        raise CannotSee("ADDRESS_REFUSED", f"{about} is not a public one", hint)
+        raise CannotSee("ADDRESS_REFUSED", f"{about} is no public address", hint)
 
 
 def why_never(address: str) -> str:

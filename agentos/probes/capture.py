@@ -33,6 +33,13 @@ def capture(wanted: Wanted, verifier: EvidenceVerifier) -> Evidence:
     if wanted.otherwise is None:
         raise EvidenceUnavailableError(f"{shown(claim.description, 120)}: nothing to capture was found", code=_NOTHING_THERE)
     why = kind_of(wanted.otherwise).result(wanted.otherwise, seen)
+    if not why.message:
+        raise EvidenceUnavailableError(
+            f"{shown(claim.description, 120)}: it is there, and has nothing that could be claimed",
+            hint="capture a thing after it was made",
+            code=_NOTHING_THERE,
+            expected=claim.expected,
+        )
     code = _NOTHING_THERE if why.code == "ROW_MISSING" else why.code
     raise EvidenceUnavailableError(
         why.message, hint="capture a thing after it was made", code=code, expected=wanted.otherwise.expected

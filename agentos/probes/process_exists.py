@@ -15,7 +15,7 @@ from agentos._fork import importing
 from agentos._process import boottime, is_ending, is_proc_ours, sight_of, this_process
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.matchers import matches
-from agentos.core.checkpoints.kinds.processes import SELECTORS
+from agentos.core.checkpoints.kinds.processes import description
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.probes.cannot_see import CannotSee, Deadline, looked_at, timed_out
@@ -139,7 +139,7 @@ class _Scan:
 
     def __init__(self, psutil: Any, expected: dict[str, Any]) -> None:
         self._psutil = psutil
-        self._wanted = {name: expected[name] for name in SELECTORS if name in expected}
+        self._wanted = description(expected)
         self._over: set[Any] = set()
         self.fitting: list[Any] = []
         # How many did not let themselves be looked at, and how many may have fitted until a moment before they were.

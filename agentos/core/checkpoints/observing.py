@@ -21,8 +21,9 @@ class Seen:
     facts: dict[str, Any]
     # Earlier tries at the same look, oldest first.
     attempts: tuple[dict[str, Any], ...] = ()
-    # Milliseconds that all tries took.
+    # Milliseconds that all tries took, with the pauses between them; and that the last of them took.
     took_ms: float = field(default=0.0, compare=False)
+    last_ms: float = field(default=0.0, compare=False)
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Unseen:
     transient: bool = False
     attempts: tuple[dict[str, Any], ...] = ()
     took_ms: float = field(default=0.0, compare=False)
+    last_ms: float = field(default=0.0, compare=False)
 
 
 Observation = Seen | Unseen

@@ -31,13 +31,20 @@ def patiently(look: Look, kind: Kind, evidence: Evidence, around: Surroundings, 
     Args:
         once: a look that failed is not taken again, whatever is looked at.
     """
-    begun = time.monotonic()
-    until, each = begun + limit_of(evidence, kind, around), _least(evidence, kind, "timeout", around.timeout)
-    seen = look(around if each >= around.timeout else replace(around, timeout=each))
+    begun, limit = time.monotonic(), limit_of(evidence, kind, around)
+    until, each = begun + limit, _least(evidence, kind, "timeout", around.timeout)
+    # A look that may take longer than all of them together would be taken for stuck, though it ends by itself.
+    first = min(each, limit)
+    seen = look(around if first >= around.timeout else replace(around, timeout=first))
     if _may_help(seen, kind, evidence, once=once):
         seen = _Tries(look, kind, evidence, around, until, each, once=once).after(seen, begun)
-    seen.took_ms = round((time.monotonic() - begun) * 1000, 3)
+    seen.took_ms = _since(begun)
     return seen
+
+
+def _since(begun: float) -> float:
+    """Milliseconds."""
+    return round((time.monotonic() - begun) * 1000, 3)
 
 
 def _may_help(seen: Observation, kind: Kind, evidence: Evidence, *, once: bool) -> bool:
@@ -85,6 +92,7 @@ class _Tries:
         begun, earlier = time.monotonic(), self._earlier
         left = self._until - begun
         seen = replace(self._look(replace(self._around, timeout=min(self._each, max(left, _MOMENT)))), attempts=earlier)
+        seen.last_ms = _since(begun)
         if self._may_help(seen):
             self._remember(seen, begun)
         if left < self._each and isinstance(seen, Unseen) and self._seen is not None:
@@ -97,11 +105,11 @@ class _Tries:
         return _may_help(seen, self._kind, self._evidence, once=self._once)
 
     def _remember(self, seen: Observation, begun: float) -> None:
-        took = round((time.monotonic() - begun) * 1000, 3)
+        seen.last_ms = took = _since(begun)
         bare = replace(seen, attempts=())
         if isinstance(seen, Seen):
             self._seen = seen, len(self._earlier)
-        self._earlier = (*self._earlier, attempt_of(self._kind.result(self._evidence, bare, took)))
+        self._earlier = (*self._earlier, attempt_of(self._kind.result(self._evidence, bare), took))
 
     def _end(self, tenacity: Any) -> Any:
         end = tenacity.stop_before_delay(max(self._until - time.monotonic(), 0.0))

@@ -26,6 +26,8 @@ _MOST_WAITING = 16
 # A look ends by itself at its limit; this much later it is taken for stuck.
 _GRACE = 0.25
 _MOST_STUCK = 16
+# No system waits for ever at once; whoever may take as long as he likes is waited for again.
+_LONGEST_PAUSE = 3600.0
 _stuck: list[threading.Thread] = []
 
 
@@ -170,7 +172,7 @@ class _Together:
         # A look that begins while we wait ends later than any that is under way could; with none there is a moment to wait.
         shortest = min((each.limit for each in self._asked), default=0.0) + _GRACE
         until = min(soonest, self._until + _GRACE, time.monotonic() + shortest)
-        return max(until - time.monotonic(), 0.0)
+        return min(max(until - time.monotonic(), 0.0), _LONGEST_PAUSE)
 
     def _give_up(self) -> None:
         now = time.monotonic()

@@ -230,6 +230,11 @@ def absolute(path: str | Path | None, name: str = "base_path", start: str | Path
 
 
 def _seconds(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not value > 0:
+    try:
+        # A whole number may be larger than any time can be counted in.
+        seconds = float(value) if type(value) in (int, float) else 0.0
+    except OverflowError:
+        seconds = 0.0
+    if not seconds > 0:
         raise InvalidInputError(f"{name} must be a positive number of seconds, found {shown(value, 60)}")
     return value

@@ -57,6 +57,7 @@ GOOD: tuple[Definition, ...] = (
         },
         {"manifest": "text", "max_files": 9, "max_bytes": 9, "max_depth": 9},
     ),
+    ("directory_tree", {"path": ".", "digest": SHA256}, {"exclude": ["*.log"]}),
     ("command_exit", {"exit_code": 0}, {"record": RECORD, "command": "make all", "timeout": "as the command was given it"}),
     ("command_exit", {"exit_code": -9}, {"actual_exit_code": 1, "snapshot_key": "/runs/0/exit_code"}),
     ("process_exists", {"pid": 1, "start_ticks": 0, "boot_id": "b"}, {"pid_ns": "4026531836", "host": "here"}),
@@ -71,6 +72,7 @@ GOOD: tuple[Definition, ...] = (
         },
         {"timeout": 4},
     ),
+    ("process_exists", {"selector": {"user": "me", "exe": {"not": "x"}, "argv": {"contains": "--x"}}, "count": {"ge": 1}}, {}),
     (
         "db_row",
         {"table": "t", "where": {"id": 2**63 - 1, "n": None}, "values": {"a": 1.5, "b": True, "c": "x"}, "unique": True},

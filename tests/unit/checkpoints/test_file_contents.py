@@ -126,8 +126,10 @@ def test_an_empty_log_is_claimed_to_be_there_and_no_more(manager: CheckpointMana
     assert "artifact_exists" == step.checkpoint.evidence_pack.evidence_list[0].evidence_type
     with pytest.raises(NotVerifiedError), manager.task("u").step("tool_executed", {}) as step:
         step.proves_prefix("gone")
-    with pytest.raises(EvidenceUnavailableError):
+    with pytest.raises(EvidenceUnavailableError, match="gone: expected a file, found nothing"):
         Evidence.capture_prefix("gone", base_path=work)
+    with pytest.raises(EvidenceUnavailableError, match="beginning of log: it is there, and has nothing that could be claimed"):
+        Evidence.capture_prefix("log", base_path=work)
 
 
 def test_what_a_look_saw_can_be_claimed():
@@ -186,6 +188,11 @@ def test_a_file_that_is_not_there_contains_nothing_and_lacks_nothing(expected):
         ({"regex": 1}, {}, "expected['regex'] must be true or false, found 1"),
         ({"count": {"ge": 0}}, {}, "expected['count'] matches any number"),
         ({"count": {}}, {}, "expected['count'] is empty"),
+        ({"count": {"lt": 0}}, {}, "expected['count'] matches no number of things"),
+        ({"count": {"gt": 3, "lt": 4}}, {}, "expected['count'] matches no number of things"),
+        ({"count": {"equals": 1, "not": 1}}, {}, "expected['count'] matches no number of things"),
+        ({"count": {"le": 0, "not": 0}}, {}, "expected['count'] matches no number of things"),
+        ({"count": 2**63}, {}, "expected['count'] matches no number of things"),
         ({"count": -1}, {}, "expected['count'] must be a number of things"),
         ({"absent": False}, {}, "expected['absent'] must be true, without a count"),
         ({"absent": True, "count": 1}, {}, "expected['absent'] must be true, without a count"),
@@ -207,12 +214,30 @@ def test_a_file_that_is_not_there_contains_nothing_and_lacks_nothing(expected):
             "expected['pattern'] is no regular expression: 'nested too deep'",
         ),
         ({"regex": True, "pattern": "ö"}, {}, "is an expression over bytes, and holds characters that are none"),
+        ({"regex": True, "pattern": "^$", "absent": True}, {"flags": ["multiline"]}, "can match nothing but the empty text"),
+        ({"regex": True, "pattern": "(?=ERROR)", "count": 0}, {}, "can match nothing but the empty text, found '(?=ERROR)'"),
+        ({"regex": True, "pattern": "(?L)\\b"}, {}, "can match nothing but the empty text"),
+        ({"pattern": "ö", "absent": True}, {"encoding": "ascii"}, "has letters that ascii has not, found 'ö'"),
         ({"path": "../log"}, {}, "leaves the base path"),
     ],
 )
 def test_a_search_that_could_never_be_checked_is_refused(expected, metadata, said):
     """What claims nothing, what is no expression, and what would be looked for in another way than it says."""
     assert said in refused(claim("file_contains", metadata, **{"pattern": "done", **expected}))
+
+
+@pytest.mark.parametrize("count", [{"ge": 3, "lt": 4}, {"not": 0, "le": 1}, {"gt": 0, "lt": 3, "not": 1}, {"ge": 2**63 - 1}])
+def test_a_count_that_some_number_meets_is_a_claim(count):
+    """However few these numbers are."""
+    item = claim("file_contains", pattern="done", count=count)
+    kind_of(item).refuse_malformed(item)
+
+
+def test_an_expression_that_may_match_something_is_a_claim():
+    """Also one that may match nothing too, and one that looks around."""
+    for pattern in ("x*", "(ERROR)?", "(?<=a)b", "\\n\\n", "^.$"):
+        item = claim("file_contains", pattern=pattern, regex=True, absent=True)
+        kind_of(item).refuse_malformed(item)
 
 
 def test_hostile_expressions_are_refused_or_accepted_quickly():

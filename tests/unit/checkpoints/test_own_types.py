@@ -12,6 +12,7 @@ import pytest
 
 from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, EvidenceVerifier, Found, evidence_type
 from agentos.core.checkpoints.observing import Surroundings
+from agentos.core.checkpoints.results import Outcome
 from agentos.errors import EvidenceDefinitionError, InvalidInputError
 from tests.support import environment, run
 
@@ -80,7 +81,11 @@ def test_its_keys_are_checked(expected: dict[str, Any]):
     assert "INVALID_DEFINITION" == item.result.code
 
 
-@pytest.mark.parametrize("answer", [True, None, "fine", Found.holds(when={1, 2}), Found.holds(much=float("inf"))], ids=range(5))
+ANSWERS = (True, None, "fine", Found.holds(when={1, 2}), Found.holds(much=float("inf")))
+MADE_BY_HAND = (Found("yes"), Found(Outcome.NOT_RUN), Found.differs(5), Found.differs("x", hint=None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", [*ANSWERS, *MADE_BY_HAND], ids=range(9))
 def test_an_answer_that_is_none_is_no_answer(answer: Any):
     """What is no Found, or holds facts that JSON cannot carry, could not be checked; nothing is guessed."""
     look: Callable[..., Any] = lambda claim, around: answer  # noqa: E731 - it is given a new answer each time
@@ -90,6 +95,64 @@ def test_an_answer_that_is_none_is_no_answer(answer: Any):
     assert not EvidenceVerifier().verify_evidence(item)
     assert item.result is not None
     assert ("error", "BAD_ANSWER") == (item.result.outcome, item.result.code)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("oops"), SystemExit(3)], ids=["error", "exit"])
+def test_a_look_that_breaks_says_nothing_about_the_world_and_whose_bug_it_is(error: BaseException):
+    """Also one that would end its thread, which nobody would wait for the end of."""
+
+    def look(claim: Evidence, around: Surroundings) -> Found:
+        raise error
+
+    look.__qualname__ = "same"
+    evidence_type("breaking")(look)
+    item = Evidence("breaking", "x", {}, {"deadline": 5})
+    assert not EvidenceVerifier().verify_evidence(item)
+    assert item.result is not None
+    assert ("error", "INTERNAL") == (item.result.outcome, item.result.code)
+    assert f"breaking: the probe broke: {type(error).__name__}" in item.result.message
+    assert "a bug in what looks for this type" in item.result.hint
+
+
+def test_a_look_cannot_change_what_is_claimed():
+    """What is stored is what was given."""
+
+    @evidence_type("meddling", required=("queue",))
+    def look(claim: Evidence, around: Surroundings) -> Found:
+        claim.expected["queue"], claim.metadata["lifetime"] = "another", "task"
+        return Found.holds()
+
+    item = Evidence("meddling", "x", {"queue": "mail"})
+    assert EvidenceVerifier().verify_evidence(item)
+    assert ({"queue": "mail"}, {}) == (item.expected, item.metadata)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"required": "queue"}, {"required": (1,)}, {"optional": 7}, {"content": "no"}, {"subject": "x"}]
+)
+def test_a_definition_that_no_claim_could_meet_is_refused(bad: dict[str, Any]):
+    """A single name in place of a list would ask for its letters."""
+    with pytest.raises(InvalidInputError, match=r"evidence_type: (required|optional|content|subject) must be"):
+        evidence_type("never_registered", **bad)
+    with pytest.raises(InvalidInputError, match="must be defined by a function"):
+        evidence_type("never_registered")("no function")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("said", [None, "", "a\0b"])
+def test_a_claim_that_is_about_nothing_is_refused_before_it_is_stored(said: Any, tmp_path: Path):
+    """So is one whose subject cannot be told, whatever that raises."""
+
+    def subject(claim: Evidence) -> str:
+        name: str = said if claim.expected else claim.expected["queue"]
+        return name
+
+    name = f"about_nothing_{len(repr(said))}"
+    evidence_type(name, subject=subject, optional=("x",))(lambda claim, around: Found.holds())
+    with CheckpointManager(tmp_path / "r.sqlite") as manager:
+        for expected in ({"x": 1}, {}):
+            step_id = manager.begin_step("t", "tool_executed", {})
+            with pytest.raises(EvidenceDefinitionError, match=r"its subject (must be text|could not be told: KeyError)"):
+                manager.commit_step(step_id, EvidencePack([Evidence(name, "d", expected)]))
 
 
 def test_what_it_says_is_escaped():

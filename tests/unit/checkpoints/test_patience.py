@@ -87,6 +87,22 @@ def test_a_service_that_comes_up_is_waited_for_and_called_flaky(verified):
     assert all(each["duration_ms"] >= 0 for each in claim.result.attempts)
 
 
+def test_each_try_is_kept_with_the_time_that_it_took():
+    """The pauses between them are in the time of the whole, and in that of no try."""
+
+    def look(around: Surroundings) -> Observation:
+        time.sleep(0.01)
+        return Seen({"holds": False, "message": "down", "hint": "", "facts": {}})
+
+    claim = Evidence("scripted_service", "the thing", {"script": ""}, {"deadline": 1})
+    seen = patiently(look, kind_of(claim), claim, Surroundings("/", timeout=60))
+    result = kind_of(claim).result(claim, seen, seen.took_ms)
+    took = [each["duration_ms"] for each in result.attempts]
+    assert 1 < len(took)
+    assert min(took) >= 10
+    assert sum(took) < result.duration_ms
+
+
 def test_content_that_comes_and_goes_does_not_count(verified):
     """A pass after a failure is shown for what it is, and fails the gate."""
     claim = verified("scripted_flake", DIFFERS, HOLDS)
@@ -101,6 +117,20 @@ def test_a_service_that_stays_down_fails_at_its_deadline(verified):
     assert time.monotonic() - begun < 2
     assert "DIFFERS" == claim.result.code
     assert 1 < len(claim.result.attempts) < 100
+
+
+def test_the_first_look_ends_by_itself_where_the_deadline_is_nearer_than_its_timeout():
+    """A service that is slow is not left behind as stuck, and what it did not say in time is said of it."""
+    given: list[float] = []
+
+    def look(around: Surroundings) -> Observation:
+        given.append(around.timeout)
+        return Unseen("TIMED_OUT", "the service did not answer in time")
+
+    for kind in ("scripted_service", "scripted_content"):
+        claim = Evidence(kind, "the thing", {"script": ""}, {"timeout": 10, "deadline": 0.3})
+        patiently(look, kind_of(claim), claim, Surroundings("/", timeout=60))
+    assert [0.3, 0.3] == given
 
 
 def test_a_last_look_without_the_time_it_needs_does_not_unsee_what_was_seen():

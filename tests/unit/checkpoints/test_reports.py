@@ -22,7 +22,7 @@ from agentos.core.checkpoints import (
 )
 from agentos.core.checkpoints.reports.junit import junit
 from agentos.core.checkpoints.reports.markdown import markdown
-from agentos.errors import CheckpointNotFoundError
+from agentos.errors import CheckpointNotFoundError, InvalidInputError
 from tests.support import exists, exited
 
 NASTY = "evil\n| `x` <b>\x1b[31m\x00 postgres://ada:secret@db/x"
@@ -148,6 +148,34 @@ def test_hostile_names_drive_nothing_and_passwords_are_masked(report: Verificati
         assert "<b>" not in text
         rows = [line for line in text.splitlines() if line.startswith("|")]
         assert {6} == {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_what_follows_the_question_mark_of_a_url_is_in_no_report(looked: bool):
+    """There are often secrets: neither a message nor the claim as it is repeated shows them, also where it is refused."""
+    url = "http://127.0.0.1:1/health?token=hunter2"
+    pack = EvidencePack([Evidence("api_response", "it is up", {"url": each, "status": 200}) for each in (url, f"{url} x")])
+    if looked:
+        EvidenceVerifier().verify_evidence_pack(pack)
+    report = VerificationReport.of_pack(pack)
+    assert "http://127.0.0.1:1/health?…" == report.items[0].expected["url"]
+    assert "hunter2" not in f"{report.table()}{report.json()}{report.junit()}{report.markdown()}"
+
+
+@pytest.mark.parametrize("nothing", [None, 5, []])
+def test_a_report_on_no_pack_is_refused(nothing: Any):
+    """By name, and not by a traceback from within."""
+    with pytest.raises(InvalidInputError, match="must be an EvidencePack, found"):
+        VerificationReport.of_pack(nothing)
+    with pytest.raises(InvalidInputError, match="must be a Checkpoint, found"):
+        VerificationReport.of_checkpoint(nothing)
+
+
+def test_what_is_not_known_is_not_called_none():
+    """Neither a task nor an assurance has that name."""
+    pack = EvidencePack([Evidence("artifact_exists", "d", {"path": "x"})])
+    document = ET.fromstring(VerificationReport.of_pack(pack).junit())
+    assert "None" not in [each.get("value") for each in document.iter()]
 
 
 def test_a_sensitive_item_shows_no_value(tmp_path: Path):

@@ -89,6 +89,17 @@ def test_another_number_says_which_was_expected_and_found():
 # Definitions.
 
 
+@pytest.mark.parametrize("kind", ["db_row", "db_row_absent", "db_row_count"])
+@pytest.mark.parametrize("name", ["dsn_ref", "schema"])
+def test_a_database_that_is_not_looked_into_is_not_overlooked(kind, name):
+    """Another one would be asked in its place: the manager's own, where no path is given."""
+    item = claim(kind, **({"count": 0} if kind == "db_row_count" else {}))
+    kind_of(item).refuse_malformed(item)
+    item.metadata[name] = "orders"
+    with pytest.raises(EvidenceDefinitionError, match="names what is not looked into here"):
+        kind_of(item).refuse_malformed(item)
+
+
 @pytest.mark.parametrize(
     ("kind", "expected", "says"),
     [

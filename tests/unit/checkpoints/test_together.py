@@ -17,6 +17,7 @@ import pytest
 
 from agentos.core.checkpoints import Evidence, EvidencePack, EvidenceType, EvidenceVerifier, Found, evidence_type, together
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
+from agentos.errors import InvalidInputError
 from tests.support import environment, exists
 
 RELEASE = threading.Event()
@@ -54,6 +55,15 @@ def claims(kind: str, *values: Any, **metadata: Any) -> list[Evidence]:
 
 def codes(pack: EvidencePack) -> list[str]:
     return [item.result.code if item.result else "" for item in pack.evidence_list]
+
+
+@pytest.mark.parametrize("seconds", [1e30, float("inf")])
+def test_a_limit_longer_than_any_system_waits_is_no_limit(seconds: float, tmp_path: Path):
+    """Neither that of an item nor that of a pack ends in an error of the clock."""
+    pack = EvidencePack([*exists(".").evidence_list, *claims("sleeping", 0.01, 0.01)])
+    assert EvidenceVerifier(tmp_path, timeout=seconds, deadline=seconds).verify_evidence_pack(pack)
+    with pytest.raises(InvalidInputError, match="timeout must be a positive number of seconds"):
+        EvidenceVerifier(tmp_path, timeout=10**400)
 
 
 def test_answers_come_in_the_order_of_the_claims(tmp_path: Path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, Verdict
+from agentos.core.checkpoints import CheckpointManager, Evidence, EvidencePack, EvidenceVerifier, Verdict
 from agentos.core.checkpoints.kinds import trees
 from agentos.errors import EvidenceDefinitionError, EvidenceUnavailableError, InvalidInputError, NotVerifiedError
 from agentos.probes.directory_tree import DirectoryTree
@@ -50,6 +50,24 @@ def verdict(manager: CheckpointManager) -> tuple[Verdict, list[str]]:
 
 
 # Captured and proven.
+
+
+def test_what_is_left_out_may_stand_in_the_metadata_and_binds_the_digest(out: Path):
+    """As the catalogue of evidence writes it; what it leaves out cannot be changed there either."""
+    captured = Evidence.capture_tree("out", exclude=["*.log"], base_path=out.parent)
+    expected = {key: value for key, value in captured.expected.items() if key != "exclude"}
+    verifier = EvidenceVerifier(out.parent)
+    (out / "run.log").write_text("more")
+    assert verifier.verify_evidence(Evidence("directory_tree", "d", expected, {"exclude": ["*.log"]}))
+    for widened in (["*.log", "a"], []):
+        assert not verifier.verify_evidence(Evidence("directory_tree", "d", expected, {"exclude": widened}))
+    for metadata in ({"exclude": "*.log"}, {"exclude": ["["]}):
+        refused = Evidence("directory_tree", "d", expected, metadata)
+        assert not verifier.verify_evidence(refused)
+        assert "metadata['exclude']" in (refused.verification_error or "")
+    both = Evidence("directory_tree", "d", captured.expected, {"exclude": ["*.log"]})
+    assert not verifier.verify_evidence(both)
+    assert "exclude stands in expected and in metadata" in (both.verification_error or "")
 
 
 def test_a_captured_tree_holds_until_it_differs(manager: CheckpointManager, out: Path):

@@ -217,6 +217,8 @@ def test_processes_are_found_by_what_they_are(number):
         assert "VERIFIED" == count(1, argv={"equals": ["sleep", number]}).code
         everything = {"name": "sleep", "argv": {"contains": number}, "exe": {"suffix": os.path.basename(program)}}
         assert "VERIFIED" == count({"ge": 2}, **everything).code
+        assert "VERIFIED" == count({"ge": 2}, selector=everything).code
+        assert "COUNT_DIFFERS" == count(1, selector={"argv": {"contains": number}}).code
         assert "COUNT_DIFFERS" == count(1, **everything).code
         assert "PROCESS_MISSING" == count(2, **everything, user="nobody-of-this-name").code
     assert "PROCESS_MISSING" == count(argv={"contains": number}).code

@@ -129,8 +129,18 @@ def _check_contains(evidence: Evidence) -> None:
         said = f"expected['pattern'] must be text of 1 to {longest:,} characters, found {told(evidence, pattern)}"
         refuse(evidence, said, "everything contains nothing" if pattern == "" else "")
     _check_flags(evidence)
+    if not regex:
+        _check_letters(evidence, pattern, encoding)
     if regex:
         _check_regex(evidence, pattern)
+
+
+def _check_letters(evidence: Evidence, pattern: str, encoding: str) -> None:
+    """Refuse a text that no file in this encoding can hold."""
+    try:
+        pattern.encode(encoding)
+    except UnicodeEncodeError:
+        refuse(evidence, f"expected['pattern'] has letters that {encoding} has not, found {told(evidence, pattern)}")
 
 
 def _check_times(evidence: Evidence) -> None:
@@ -162,10 +172,23 @@ def _check_regex(evidence: Evidence, pattern: str) -> None:
             "say which with metadata['encoding']",
         )
     try:
-        re.compile(pattern if text else pattern.encode(), flags_of(evidence))
+        longest = _longest_match(pattern if text else pattern.encode(), flags_of(evidence))
     except (re.error, RecursionError, OverflowError, ValueError, Warning) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
         refuse(evidence, f"expected['pattern'] is no regular expression: {told(evidence, why)}")
+        raise
+    if not longest:
+        # Matches of nothing do not count: that it is absent would hold of every file.
+        said = f"expected['pattern'] can match nothing but the empty text, found {told(evidence, pattern)}"
+        refuse(evidence, said, "let it match what it looks for: ERROR in place of (?=ERROR), \\n\\n in place of ^$")
+
+
+def _longest_match(pattern: str | bytes, flags: int) -> int:
+    """How many characters a match may have at most. The parser is that of `re` itself, which does not say it otherwise."""
+    from re import _parser  # type: ignore[attr-defined] # noqa: PLC0415 - few claims are expressions
+
+    re.compile(pattern, flags)
+    return int(_parser.parse(pattern, flags).getwidth()[1])
 
 
 def _judge_contains(evidence: Evidence, facts: dict[str, Any]) -> Verdict:

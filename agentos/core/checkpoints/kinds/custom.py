@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from agentos._fork import importing
 from agentos._log import warn
 from agentos._text import listed, shown
 from agentos.core.checkpoints import codec
-from agentos.core.checkpoints.kinds.kind import Effort, Kind, Lifetime, Retries, Schema, Verdict
+from agentos.core.checkpoints.kinds.kind import Effort, Kind, Lifetime, Retries, Schema, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.unknown import named_by_all
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings, Unseen
@@ -32,6 +33,7 @@ from agentos.errors import InvalidInputError, SnapshotError
 
 GROUP = "agentos.evidence"
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_OUTCOMES = (Outcome.VERIFIED, Outcome.FAILED, Outcome.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,14 @@ def evidence_type(
         InvalidInputError: the name is taken, or an argument is none of these.
     """
     _refuse_unusable(name)
+    _refuse_no_arguments(required, optional, content, subject)
     keys: dict[str, Schema] = {key: {} for key in (*optional, *required)}
     kind = Kind(
         keys,
         frozenset(required),
         _choice(Lifetime, "lifetime", lifetime),
-        lambda _: None,
+        # What it is about is asked for here too: it must be known before anything is stored.
+        lambda evidence: None if subject is None else _refuse_no_subject(evidence, subject),
         named_by_all if subject is None else lambda evidence, _: f"custom:{name}:{subject(evidence)}",
         _judge,
         retries=_choice(Retries, "retries", retries),
@@ -104,6 +108,8 @@ def evidence_type(
     )
 
     def register(looks: Looks) -> Looks:
+        if not callable(looks):
+            raise InvalidInputError(f"evidence_type: {name} must be defined by a function that looks, found {shown(looks, 60)}")
         known = _probes.get(name)
         if known is not None and known.origin != _origin(looks):
             raise InvalidInputError(f"evidence_type: {name} is taken by {known.origin}", hint="give it another name")
@@ -126,9 +132,17 @@ class _Own:
         self.origin = _origin(looks)
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
-        found = self._looks(evidence, around)
+        try:
+            # A copy: whoever looks must not change what is claimed.
+            found = self._looks(deepcopy(evidence), around)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's bug says nothing about the world
+            said = f"{self._name}: the probe broke: {type(error).__name__}: {shown(str(error), 200)}"
+            return Unseen("INTERNAL", said, "this is a bug in what looks for this type; the claim was not checked")
         if not isinstance(found, Found):
             return Unseen("BAD_ANSWER", f"{self._name}: a look must give a Found, and gave {shown(found, 80)}")
+        if found.outcome not in _OUTCOMES or type(found.message) is not str or type(found.hint) is not str:
+            said = f"{self._name}: a Found holds, differs or is unseen, with a message in text, and gave {shown(found, 80)}"
+            return Unseen("BAD_ANSWER", said, "make it with Found.holds, Found.differs or Found.unseen")
         if found.outcome is Outcome.ERROR:
             return Unseen("UNSEEN", shown(found.message), shown(found.hint), transient=found.transient)
         try:
@@ -181,6 +195,30 @@ def _refuse_unusable(name: str) -> None:
         raise InvalidInputError(said, hint="lower case, such as queue_drained")
     if name in {each.value for each in EvidenceType}:
         raise InvalidInputError(f"evidence_type: {name} comes with agentos", hint="give it another name")
+
+
+def _refuse_no_arguments(required: object, optional: object, content: object, subject: object) -> None:
+    for what, keys in (("required", required), ("optional", optional)):
+        # A single name would be taken letter by letter, and no claim could have these keys.
+        if isinstance(keys, (str, bytes)) or not isinstance(keys, Collection) or not all(type(key) is str for key in keys):
+            hint = 'such as required=("queue",)'
+            raise InvalidInputError(f"evidence_type: {what} must be a list of keys, found {shown(keys, 60)}", hint=hint)
+    if type(content) is not bool:
+        raise InvalidInputError(f"evidence_type: content must be true or false, found {shown(content, 60)}")
+    if subject is not None and not callable(subject):
+        raise InvalidInputError(f"evidence_type: subject must be a function of the claim, found {shown(subject, 60)}")
+
+
+def _refuse_no_subject(evidence: Evidence, subject: Callable[[Evidence], str]) -> None:
+    try:
+        named = subject(evidence)
+    except Exception as error:  # noqa: BLE001 - somebody else's bug; what it is about is not known
+        named = None
+        why = f"its subject could not be told: {type(error).__name__}: {told(evidence, str(error), 200)}"
+    else:
+        why = f"its subject must be text, found {told(evidence, named)}"
+    if type(named) is not str or not named or "\0" in named:
+        refuse(evidence, why, "this is a bug in what defines this type")
 
 
 def _choice(of: Any, what: str, given: str) -> Any:

@@ -99,6 +99,8 @@ class Kind:
     look_key: Callable[[Evidence], Hashable] | None = None
     # The facts as a result keeps them, where a claim is judged by more than anybody would read.
     brief: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    # What is expected as a report shows it, where it may hold secrets though nobody called it sensitive.
+    shows: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     # Of what speaks for many things: the name of the rules by which it leaves some out, and whether it speaks for this
     # name beneath it, given what was kept.
     rules: Callable[[Evidence], str] | None = None
@@ -197,10 +199,9 @@ class Kind:
         )
 
 
-def attempt_of(result: EvidenceResult) -> dict[str, Any]:
-    """One try, as the result of the last one keeps it."""
-    took = {"duration_ms": result.duration_ms}
-    return {"outcome": result.outcome.value, "code": result.code, "message": result.message, **took}
+def attempt_of(result: EvidenceResult, took_ms: float) -> dict[str, Any]:
+    """One try, as the result of the last one keeps it; what they took together is said of the result."""
+    return {"outcome": result.outcome.value, "code": result.code, "message": result.message, "duration_ms": took_ms}
 
 
 def _tried(result: EvidenceResult, observation: Observation) -> EvidenceResult:
@@ -209,7 +210,7 @@ def _tried(result: EvidenceResult, observation: Observation) -> EvidenceResult:
         return result
     passed = result.outcome is Outcome.VERIFIED
     flaky = result.code == FLAKY or (passed and _had_failed(observation))
-    return replace(result, flaky=flaky, attempts=[*observation.attempts, attempt_of(result)])
+    return replace(result, flaky=flaky, attempts=[*observation.attempts, attempt_of(result, observation.last_ms)])
 
 
 def _had_failed(observation: Observation) -> bool:

@@ -42,6 +42,24 @@ MATCHER: Schema = {
         {"type": "object", "properties": _OPERANDS, "additionalProperties": False, "minProperties": 1},
     ]
 }
+_SAID: Schema = {"type": "string"}
+_BEGUN: Schema = {"type": "string", "minLength": 1}
+# The same where what is found is always text: of anything else it could never hold, or never fail.
+TEXT: Schema = {
+    "anyOf": [
+        _SAID,
+        {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("equals", "not", "contains"), _SAID),
+                **dict.fromkeys(("prefix", "suffix"), _BEGUN),
+                "in": {"type": "array", "items": _SAID, "minItems": 1},
+            },
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
 _COUNTED: dict[str, Schema] = {name: {"type": "integer", "minimum": 0} for name in (*_ORDERED, "equals", "not")}
 # At least one operator must leave some number out: see `_claims_nothing`.
 _LEAVES_OUT: tuple[tuple[str, Schema], ...] = (
@@ -78,6 +96,26 @@ def check_matcher(evidence: Evidence, where: str, matcher: Any) -> None:
             refuse(evidence, f"{where}[{name!r}] {problem}, found {told(evidence, operand)}")
 
 
+def are_texts(value: Any) -> bool:
+    """Whether this is a list of text."""
+    return type(value) is list and all(type(each) is str for each in value)
+
+
+def fits_text(operator: str, operand: Any) -> bool:
+    """Whether this operator of a matcher says something about text."""
+    return are_texts(operand) if operator == "in" else type(operand) is str
+
+
+def check_text(evidence: Evidence, where: str, matcher: Any) -> None:
+    """Refuse what is no matcher of text."""
+    check_matcher(evidence, where, matcher)
+    operators = matcher.items() if type(matcher) is dict else [("equals", matcher)]
+    if not all(fits_text(*each) for each in operators):
+        refuse(
+            evidence, f"{where} is compared with text, found {told(evidence, matcher)}", 'such as "7" or {"prefix": "text/"}'
+        )
+
+
 def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
     """The same for a number of things."""
     operands = matcher.items() if type(matcher) is dict else [("equals", matcher)]
@@ -91,6 +129,16 @@ def check_count(evidence: Evidence, where: str, matcher: Any) -> None:
             refuse(evidence, f"{where} must be a number of things, found {told(evidence, operand)}", 'such as 3 or {"ge": 1}')
     if all(_claims_nothing(name, operand) for name, operand in operands):
         refuse(evidence, f"{where} matches any number, so it claims nothing", 'such as 3 or {"ge": 1}')
+    if not _is_met_by_some(dict(operands)):
+        refuse(evidence, f"{where} matches no number of things, so it never holds", 'such as 3 or {"ge": 1}')
+
+
+def _is_met_by_some(operands: dict[str, int]) -> bool:
+    """Whether there is a number that meets them all: if so, none or one beside a bound does."""
+    near = {0, *(bound + step for bound in operands.values() for step in (-1, 0, 1))}
+    # Beside a number that must not be, there may be another such number; each operator is there once, so two steps do.
+    near |= {number + step for number in near for step in (-1, 1)}
+    return any(matches(operands, number) for number in near if 0 <= number <= _MOST)
 
 
 def _claims_nothing(name: str, operand: int) -> bool:

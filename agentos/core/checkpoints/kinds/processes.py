@@ -23,7 +23,16 @@ from agentos.core.checkpoints.kinds.kind import (
     refuse,
     told,
 )
-from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, check_matcher, described, matches
+from agentos.core.checkpoints.kinds.matchers import (
+    COUNT,
+    TEXT,
+    are_texts,
+    check_count,
+    check_matcher,
+    described,
+    fits_text,
+    matches,
+)
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.observing import Seen
 from agentos.core.checkpoints.results import Outcome
@@ -45,33 +54,47 @@ def _check(evidence: Evidence) -> None:
     if "pid" in expected:
         _check_identity(evidence)
         return
-    described_by = [name for name in SELECTORS if name in expected]
-    if not described_by or any(name in expected for name in _IDENTITY):
+    if "selector" in expected:
+        _check_selector(evidence, expected["selector"])
+    if not description(expected) or any(name in expected for name in _IDENTITY):
         refuse(evidence, "expected must name a process by its pid, or describe it", f"by any of: {listed([*SELECTORS])}")
     if "count" not in expected:
         refuse(evidence, "a description needs a count: how many processes fit it", 'such as 1 or {"ge": 1}')
-    for name in described_by:
-        _check_description(evidence, name)
+    part = "expected['selector']" if "selector" in expected else "expected"
+    for name, matcher in description(expected).items():
+        _check_description(evidence, f"{part}['{name}']", name, matcher)
     check_count(evidence, "expected['count']", expected["count"])
 
 
-def _check_description(evidence: Evidence, name: str) -> None:
+def description(expected: dict[str, Any]) -> dict[str, Any]:
+    """What is said of the processes that are meant; it may stand in a `selector` of its own."""
+    part = expected.get("selector", expected)
+    return {name: part[name] for name in SELECTORS if name in part}
+
+
+def _check_selector(evidence: Evidence, selector: Any) -> None:
+    if type(selector) is not dict or not selector:
+        refuse(evidence, f"expected['selector'] must be an object that describes processes, found {told(evidence, selector)}")
+    unknown = [name for name in selector if name not in SELECTORS]
+    if unknown:
+        refuse(evidence, f"unknown key in expected['selector']: {listed(unknown)}", f"known: {listed([*SELECTORS])}")
+    beside = [name for name in SELECTORS if name in evidence.expected]
+    if beside:
+        refuse(evidence, f"a description stands in expected['selector'] or beside it, and {listed(beside)} is beside it")
+
+
+def _check_description(evidence: Evidence, where: str, name: str, matcher: Any) -> None:
     """Refuse also what nothing could ever fit: that none does would then be a claim that cannot fail."""
-    where, matcher = f"expected['{name}']", evidence.expected[name]
     check_matcher(evidence, where, matcher)
     for operator, operand in matcher.items() if type(matcher) is dict else [("equals", matcher)]:
         if name == "argv":
-            fits = _is_texts(operand) if operator in ("equals", "not") else operator == "contains" and type(operand) is str
+            fits = are_texts(operand) if operator in ("equals", "not") else operator == "contains" and type(operand) is str
             hint = 'such as {"contains": "--worker"} or {"equals": ["sleep", "60"]}'
         else:
-            fits = _is_texts(operand) if operator == "in" else type(operand) is str
+            fits = fits_text(operator, operand)
             hint = 'such as "sleep" or {"prefix": "python"}'
         if not fits:
             refuse(evidence, f"{where} fits no process, found {told(evidence, matcher)}", hint)
-
-
-def _is_texts(value: Any) -> bool:
-    return type(value) is list and all(type(each) is str for each in value)
 
 
 def _check_identity(evidence: Evidence) -> None:
@@ -96,7 +119,7 @@ def subject(evidence: Evidence, base_path: str) -> str:  # noqa: ARG001 - every 
     expected = evidence.expected
     if "pid" in expected:
         return f"process:{expected['pid']}/{expected['start_ticks']}/{shown(expected['boot_id'])}"
-    return f"process:{json.dumps({name: expected[name] for name in SELECTORS if name in expected}, sort_keys=True)}"
+    return f"process:{json.dumps(description(expected), sort_keys=True)}"
 
 
 def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -128,7 +151,7 @@ def _judge_count(expected: dict[str, Any], facts: dict[str, Any]) -> Verdict:
     answers = {matches(count, number) for number in _possible(count, facts)}
     if answers == {True}:
         return HOLDS
-    what = listed([f"{name} {described(expected[name])}" for name in SELECTORS if name in expected])
+    what = listed([f"{name} {described(matcher)}" for name, matcher in description(expected).items()])
     said = f"processes with {what}: expected {described(count)}, found {found}"
     if answers == {False}:
         return Verdict(Outcome.FAILED, "COUNT_DIFFERS" if found else "PROCESS_MISSING", said, _START)
@@ -156,39 +179,25 @@ def _fill(evidence: Evidence, seen: Seen) -> Filled | None:
 
 
 _SAID: Schema = {"type": "string"}
-_BEGUN: Schema = {"type": "string", "minLength": 1}
 _SOME: Schema = {"type": "array", "items": _SAID}
-_TEXT: Schema = {
-    "anyOf": [
-        _SAID,
-        {
-            "type": "object",
-            "properties": {
-                **dict.fromkeys(("equals", "not", "contains"), _SAID),
-                **dict.fromkeys(("prefix", "suffix"), _BEGUN),
-                "in": {**_SOME, "minItems": 1},
-            },
-            "additionalProperties": False,
-            "minProperties": 1,
-        },
-    ]
-}
 _ARGV: Schema = {
     "type": "object",
     "properties": {"equals": _SOME, "not": _SOME, "contains": _SAID},
     "additionalProperties": False,
     "minProperties": 1,
 }
+_DESCRIBED: dict[str, Schema] = {**dict.fromkeys(("name", "user", "exe"), TEXT), "argv": _ARGV}
 _NOBODY: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in _IDENTITY)
-_NOT_DESCRIBED: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in (*SELECTORS, "count"))
+_NOT_DESCRIBED: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in (*SELECTORS, "selector", "count"))
+_NOT_BESIDE: tuple[Schema, ...] = tuple({"not": {"required": [name]}} for name in SELECTORS)
 
 PROCESS_EXISTS = Kind(
     {
         "pid": {"type": "integer", "minimum": 1, "maximum": _LARGEST - 1},
         "start_ticks": {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1},
         "boot_id": {"type": "string", "minLength": 1},
-        **dict.fromkeys(("name", "user", "exe"), _TEXT),
-        "argv": _ARGV,
+        **_DESCRIBED,
+        "selector": {"type": "object", "properties": _DESCRIBED, "additionalProperties": False, "minProperties": 1},
         "count": COUNT,
     },
     frozenset(),
@@ -203,7 +212,12 @@ PROCESS_EXISTS = Kind(
                 "expected": {
                     "anyOf": [
                         {"required": [*_IDENTITY], "allOf": [*_NOT_DESCRIBED]},
-                        {"required": ["count"], "anyOf": [{"required": [name]} for name in SELECTORS], "allOf": [*_NOBODY]},
+                        {"required": ["count", "selector"], "allOf": [*_NOBODY, *_NOT_BESIDE]},
+                        {
+                            "required": ["count"],
+                            "anyOf": [{"required": [name]} for name in SELECTORS],
+                            "allOf": [*_NOBODY, {"not": {"required": ["selector"]}}],
+                        },
                     ]
                 }
             }

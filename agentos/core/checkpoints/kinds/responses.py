@@ -13,7 +13,7 @@ from agentos._text import shown
 from agentos.core.checkpoints.kinds import urls
 from agentos.core.checkpoints.kinds.hosts import ALLOW_PRIVATE, FAMILY, check_choice, check_flag, check_whole
 from agentos.core.checkpoints.kinds.kind import HOLDS, Effort, Kind, Lifetime, Retries, Schema, Verdict, refuse, told
-from agentos.core.checkpoints.kinds.matchers import MATCHER, check_matcher, described, matches
+from agentos.core.checkpoints.kinds.matchers import MATCHER, TEXT, check_matcher, check_text, described, matches
 from agentos.core.checkpoints.kinds.pointers import POINTER, check_pointer
 from agentos.core.checkpoints.models import Evidence
 from agentos.core.checkpoints.results import Outcome
@@ -84,7 +84,7 @@ def _check_headers(evidence: Evidence) -> None:
     for name, matcher in headers.items():
         if not _TOKEN.fullmatch(name):
             refuse(evidence, f"expected['headers'] names {told(evidence, name)}, which is no header")
-        check_matcher(evidence, f"expected['headers'][{shown(repr(name), 60)}]", matcher)
+        check_text(evidence, f"expected['headers'][{shown(repr(name), 60)}]", matcher)
 
 
 def _check_body(evidence: Evidence) -> None:
@@ -172,6 +172,13 @@ def _differs(evidence: Evidence, code: str, said: str) -> Verdict:
     return Verdict(Outcome.FAILED, code, f"{named}: expected {said}", _HINT)
 
 
+def _shows(expected: dict[str, Any]) -> dict[str, Any]:
+    """Without what follows the question mark, as in messages."""
+    url = expected.get("url")
+    asked, mark, _ = url.partition("?") if type(url) is str else ("", "", "")
+    return {**expected, "url": f"{asked}?…"} if mark else expected
+
+
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with what was judged cut short: a report is no place for a body."""
     brief = dict(facts)
@@ -202,7 +209,7 @@ API_RESPONSE = Kind(
     {
         "url": urls.URL,
         "status": {"anyOf": [_STATUS, {"type": "array", "items": _STATUS, "minItems": 1}, MATCHER["anyOf"][1]]},
-        "headers": {**_MATCHERS, "propertyNames": _HEADER},
+        "headers": {**_MATCHERS, "additionalProperties": TEXT, "propertyNames": _HEADER},
         "json": {**_MATCHERS, "propertyNames": POINTER},
         "body_sha256": {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
     },
@@ -249,4 +256,5 @@ API_RESPONSE = Kind(
     deadline=30.0,
     content=False,
     brief=_brief,
+    shows=_shows,
 )

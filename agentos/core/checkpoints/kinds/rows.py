@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentos._text import listed, shown
-from agentos.core.checkpoints.kinds.kind import HOLDS, Filled, Kind, Lifetime, Verdict, refuse, told
+from agentos.core.checkpoints.kinds.kind import HOLDS, Filled, Kind, Lifetime, Schema, Verdict, refuse, told
 from agentos.core.checkpoints.kinds.matchers import COUNT, check_count, described, matches
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence
@@ -23,6 +23,8 @@ from agentos.errors import EvidenceUnavailableError
 
 _SCALARS = (str, int, float, bool, type(None))
 _INT64 = 2**63
+# Databases that are reached by reference, and schemas of one: neither is looked into.
+ELSEWHERE = ("dsn_ref", "schema")
 _CHANGED = "the database no longer says what was claimed; look at who changed it, or fall back to an earlier checkpoint"
 _CAME_BACK = "somebody put it there since; remove it, or fall back to an earlier checkpoint"
 
@@ -59,6 +61,10 @@ def _check_rows(evidence: Evidence) -> None:
     path = evidence.metadata.get("db_path")
     if "db_path" in evidence.metadata and (type(path) is not str or not path or "\0" in path):
         refuse(evidence, f"metadata['db_path'] must be a path, found {told(evidence, path)}")
+    for name in ELSEWHERE:
+        # Overlooked, they would let another database be looked into than was meant.
+        if name in evidence.metadata:
+            refuse(evidence, f"metadata['{name}'] names what is not looked into here", "a SQLite file by metadata['db_path']")
 
 
 def _check_columns(evidence: Evidence, part: str) -> None:
@@ -199,7 +205,10 @@ _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS = {"type": "object", "additionalProperties": _VALUE}
 _TABLE = {"type": "string", "minLength": 1}
 _NAMED = {"table": _TABLE, "where": {**_COLUMNS, "minProperties": 1}}
-_DATABASE = {"db_path": {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"}}
+_DATABASE: dict[str, Schema] = {
+    "db_path": {"type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$"},
+    **{name: {"not": {}} for name in ELSEWHERE},
+}
 
 DB_ROW = Kind(
     {**_NAMED, "values": _COLUMNS, "unique": {"type": "boolean"}},

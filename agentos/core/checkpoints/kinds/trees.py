@@ -33,8 +33,9 @@ _NOT_KEPT = "what the tree held was not kept beside the claim, so what changed i
 
 
 def rules_of(evidence: Evidence) -> Rules:
-    """What the claim leaves out."""
-    return Rules(tuple(evidence.expected.get("exclude", ())), evidence.expected.get("gitignore", False))
+    """What the claim leaves out. It is part of the digest wherever it stands, so it cannot be widened afterwards."""
+    lines = evidence.expected.get("exclude", evidence.metadata.get("exclude", ()))
+    return Rules(tuple(lines), evidence.expected.get("gitignore", False))
 
 
 def limit_of(evidence: Evidence, name: str) -> int:
@@ -67,15 +68,18 @@ def _check_count(evidence: Evidence, name: str, value: object, least: int) -> No
 
 
 def _check_rules(evidence: Evidence) -> None:
-    gitignore, lines = evidence.expected.get("gitignore", False), evidence.expected.get("exclude", [])
+    part = "metadata" if "exclude" in evidence.metadata else "expected"
+    if part == "metadata" and "exclude" in evidence.expected:
+        refuse(evidence, "exclude stands in expected and in metadata", "name what is left out in one of them")
+    gitignore, lines = evidence.expected.get("gitignore", False), getattr(evidence, part).get("exclude", [])
     if type(gitignore) is not bool:
         refuse(evidence, f"expected['gitignore'] must be true or false, found {told(evidence, gitignore)}")
     if type(lines) is not list or not all(type(line) is str and "\n" not in line and "\0" not in line for line in lines):
-        refuse(evidence, f"expected['exclude'] must be a list of lines, found {told(evidence, lines, 80)}")
+        refuse(evidence, f"{part}['exclude'] must be a list of lines, found {told(evidence, lines, 80)}")
     try:
         excluded(tuple(lines))
     except UnreadableRulesError as error:
-        refuse(evidence, f"expected['exclude']: {error}", "lines are read as those of a .gitignore")
+        refuse(evidence, f"{part}['exclude']: {error}", "lines are read as those of a .gitignore")
 
 
 def subject(evidence: Evidence, base_path: str) -> str:
@@ -214,6 +218,8 @@ def _brief(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 _COUNT = {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1}
+_LINES = {"type": "array", "items": {"type": "string", "pattern": "^[^\\u0000\\n]+$"}}
+_LEAVES_OUT = {"required": ["exclude"]}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": _LARGEST - 1}
 
 DIRECTORY_TREE = Kind(
@@ -221,7 +227,7 @@ DIRECTORY_TREE = Kind(
         "path": PATH,
         "digest": {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"},
         "algo": {"const": ALGORITHM},
-        "exclude": {"type": "array", "items": {"type": "string", "pattern": "^[^\\u0000\\n]+$"}},
+        "exclude": _LINES,
         "gitignore": {"type": "boolean"},
         "files": _COUNT,
         "bytes": _COUNT,
@@ -231,7 +237,8 @@ DIRECTORY_TREE = Kind(
     _check,
     subject,
     _judge,
-    metadata={"manifest": {"type": "string", "maxLength": MOST_TEXT}, **dict.fromkeys(LIMITS, _LIMIT)},
+    metadata={"manifest": {"type": "string", "maxLength": MOST_TEXT}, "exclude": _LINES, **dict.fromkeys(LIMITS, _LIMIT)},
+    together=({"not": {"properties": {"expected": _LEAVES_OUT, "metadata": _LEAVES_OUT}, "required": ["metadata"]}},),
     effort=Effort.READ,
     fill=_fill,
     look_key=_look_key,

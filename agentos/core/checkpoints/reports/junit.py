@@ -8,7 +8,7 @@ and that enough of a pack holds although not all of it does. Then what does not 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentos.core.checkpoints.reports.report import ReportedItem, VerificationReport, describe_policy
@@ -43,8 +43,8 @@ def _suite(report: VerificationReport) -> Element:
     if report.verified_at is not None:
         suite.set("timestamp", report.verified_at.isoformat(timespec="seconds"))
     properties = SubElement(suite, "properties")
-    for key, value in {"task_id": report.task_id, "policy": describe_policy(report.policy), "verdict": report.outcome}.items():
-        SubElement(properties, "property", name=key, value=_legal(str(value)))
+    about = {"task_id": report.task_id, "policy": describe_policy(report.policy), "verdict": report.outcome}
+    _add_properties(properties, about)
     for item in report.items:
         suite.append(_case(item, report))
     suite.append(_policy_case(report))
@@ -65,8 +65,7 @@ def _case(item: ReportedItem, report: VerificationReport) -> Element:
         time=_seconds(item.duration_ms),
     )
     properties = SubElement(case, "properties")
-    for key, value in {"assurance": item.assurance, "code": item.code, "attempts": len(item.attempts) or 1}.items():
-        SubElement(properties, "property", name=key, value=_legal(str(value)))
+    _add_properties(properties, {"assurance": item.assurance, "code": item.code, "attempts": len(item.attempts) or 1})
     said = _legal(item.message)
     if item.outcome == Outcome.VERIFIED.value:
         if item.flaky:
@@ -78,6 +77,15 @@ def _case(item: ReportedItem, report: VerificationReport) -> Element:
         tag = "error" if item.outcome == Outcome.ERROR.value else "failure"
         SubElement(case, tag, message=said, type=_legal(item.code)).text = _legal(_details(item))
     return case
+
+
+def _add_properties(properties: Element, about: Mapping[str, object]) -> None:
+    """What is known; what is not is left out, for `None` could be a name."""
+    from xml.etree.ElementTree import SubElement  # noqa: PLC0415
+
+    for key, value in about.items():
+        if value is not None:
+            SubElement(properties, "property", name=key, value=_legal(str(value)))
 
 
 def _policy_case(report: VerificationReport) -> Element:

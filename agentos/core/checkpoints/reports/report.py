@@ -14,10 +14,12 @@ from typing import Any
 
 from agentos._text import MASKED, plain, shown
 from agentos.core.checkpoints import policy
+from agentos.core.checkpoints.kinds import kind_of
 from agentos.core.checkpoints.kinds.kind import is_sensitive
 from agentos.core.checkpoints.models import Checkpoint, Evidence, EvidencePack
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.unkept import note_of
+from agentos.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 
@@ -60,11 +62,15 @@ class VerificationReport:
     @classmethod
     def of_pack(cls, pack: EvidencePack) -> VerificationReport:
         """The report on a pack by the results its items carry."""
+        if not isinstance(pack, EvidencePack):
+            raise InvalidInputError(f"what is reported must be an EvidencePack, found {shown(pack, 80)}")
         return cls(policy.outcome_of(pack).value, _items(pack), _policy(pack), **_times(pack))
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Checkpoint) -> VerificationReport:
         """The same for a checkpoint, by its newest look that is known."""
+        if not isinstance(checkpoint, Checkpoint):
+            raise InvalidInputError(f"what is reported must be a Checkpoint, found {shown(checkpoint, 80)}")
         pack = checkpoint.evidence_pack
         return cls(
             policy.outcome_of(pack).value,
@@ -173,7 +179,7 @@ def _item(number: int, item: Evidence) -> ReportedItem:
     named = (number, shown(item.evidence_type, 80), shown(item.description, 120))
     result, unkept = item.result, note_of([item])
     if result is None:
-        expected = MASKED if is_sensitive(item) else plain(item.expected)
+        expected = MASKED if is_sensitive(item) else _shown_expected(item, item.expected)
         notes = [unkept] if unkept else []
         return ReportedItem(*named, Outcome.NOT_RUN.value, "NOT_RUN", "not looked at", "", expected, notes=notes)
     return ReportedItem(
@@ -182,7 +188,7 @@ def _item(number: int, item: Evidence) -> ReportedItem:
         result.code,
         shown(result.message, 2000),
         shown(result.hint, 2000),
-        plain(item.expected if result.expected is None and not is_sensitive(item) else result.expected),
+        _shown_expected(item, item.expected if result.expected is None and not is_sensitive(item) else result.expected),
         plain(result.found),
         None if result.assurance is None else result.assurance.value,
         result.duration_ms,
@@ -190,3 +196,8 @@ def _item(number: int, item: Evidence) -> ReportedItem:
         plain(result.attempts),
         [*(shown(note) for note in result.notes), *([unkept] if unkept else [])],
     )
+
+
+def _shown_expected(item: Evidence, expected: Any) -> Any:
+    shows = kind_of(item).shows
+    return plain(expected if shows is None or type(expected) is not dict else shows(expected))
