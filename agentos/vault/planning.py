@@ -41,6 +41,11 @@ class About:
     undoes: str | None = None
 
 
+def below(base_path: str, protected: Protected) -> Protected:
+    """The same, for those who know whole paths and not where the folder is."""
+    return lambda path, is_there: protected(os.path.join(base_path, path), is_there)
+
+
 def nobody(_: str, __: bool) -> str:  # noqa: FBT001 - as it is called
     """Nothing is claimed by anybody."""
     return ""
