@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 from agentos._text import shown
 from agentos.core.checkpoints.ignoring import leaves_out, text_of
 from agentos.core.checkpoints.judging import Finding
+from agentos.core.checkpoints.kinds.trees import rules_of
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, decoded
 from agentos.core.checkpoints.restores import NOTHING, Kind, Thing
 from agentos.core.checkpoints.results import Outcome
+from agentos.core.checkpoints.stored_rules import StoredRules, UnknownRulesError, rules_in
 from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, without
 from agentos.core.checkpoints.trees import Entry as Leaf
 
@@ -133,11 +135,26 @@ class Wishes:
                 yield _beneath(root, leaf[0]), thing
         seen = claim.seen()
         there = decoded(seen.facts["manifest"]).entries if isinstance(seen, Seen) and "manifest" in seen.facts else []
-        for path, *_ in without(there, aside):
-            if path not in names:
-                yield _beneath(root, path), NOTHING
+        extra = [(path, kind == FOLDER) for path, kind, *_ in without(there, aside) if path not in names]
+        if claim.evidence.expected.get("gitignore") and rules_in(tree) != rules_in(there):
+            extra = self._not_left_out_then(claim, tree, extra, root)
+        for path, _ in extra:
+            yield _beneath(root, path), NOTHING
         if isinstance(seen, Seen) and claim.evidence.expected.get("gitignore"):
             self.unseen |= {_beneath(root, path) for path in names - {path for path, *_ in there}}
+
+    def _not_left_out_then(
+        self, claim: Stands, tree: list[Leaf], extra: list[tuple[bytes, bool]], root: str
+    ) -> list[tuple[bytes, bool]]:
+        """What came since, but for what was left out when the tree was claimed: that shows by the `.gitignore` files of now."""
+        stored, found = StoredRules(rules_of(claim.evidence), tree, claim.around.kept), []
+        for path, is_folder in extra:
+            try:
+                if not stored.leave_out(path, folder=is_folder):
+                    found.append((path, is_folder))
+            except UnknownRulesError as why:
+                self.cannot[_beneath(root, path)] = str(why)
+        return found
 
     def _why_not(self, finding: Finding) -> str:
         kind = finding.evidence.evidence_type

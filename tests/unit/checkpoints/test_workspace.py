@@ -89,6 +89,47 @@ def test_what_the_rules_leave_out_is_never_touched(manager: CheckpointManager, w
     assert {".git/HEAD": "2", ".gitignore": "*.log\n", "a": "1", "cache": "2", "x.log": "2"} == contents(work)
 
 
+@pytest.mark.parametrize(
+    "spoil", ["rm .gitignore sub/.gitignore", "echo half > .gitignore", "mv .gitignore gone", "echo '!*' > sub/.gitignore"]
+)
+def test_what_was_left_out_when_it_was_committed_is_never_touched(manager: CheckpointManager, work: Path, spoil: str):
+    """Whoever was killed while a `.gitignore` was written has not taken away what it named."""
+    (work / "sub").mkdir()
+    (work / ".gitignore").write_text("*.log\n/venv/\n")
+    (work / "sub/.gitignore").write_text("*.tmp\n")
+    ignored = ["x.log", "sub/x.log", "sub/y.tmp", "venv/bin/python", "venv/sub/z.txt"]
+    for name in ("a", "y.tmp", *ignored):
+        (work / name).parent.mkdir(exist_ok=True, parents=True)
+        (work / name).write_text("1")
+    task = manager.task("t", workspace=work)
+    task.resume({})
+    before = contents(work)
+    subprocess.run(f"{spoil}; echo 2 | tee a new {' '.join(ignored)}", shell=True, check=True, cwd=work)
+    task.release()
+    plan = manager.plan_restore(task.checkpoints()[0].checkpoint_id)
+    assert "new" in plan.paths("delete")
+    assert not set(ignored) & {each.path for each in plan.operations}
+    task.resume({}, repair=True)
+    assert {**before, **dict.fromkeys(ignored, "2\n")} == contents(work)
+
+
+def test_where_nobody_knows_what_was_left_out_nothing_is_taken_away(db: Path, work: Path):
+    (work / ".gitignore").write_text("*.log\n")
+    (work / "x.log").write_text("1")
+    with CheckpointManager(db, base_path=work, keep_limit=3) as manager:
+        task = manager.task("t", workspace=work)
+        task.resume({})
+        task.release()
+        (work / ".gitignore").unlink()
+        with pytest.raises(NotSafeToResumeError) as refusal:
+            task.resume({}, repair=True)
+        plan = manager.plan_restore(task.checkpoints()[0].checkpoint_id)
+    assert {"x.log": "1"} == contents(work)
+    said = "what .gitignore left out is not known: it was not kept, or is damaged"
+    assert {"x.log": said, ".gitignore": "its content was not kept"} == {each.subject: each.why for each in plan.cannot}
+    assert f"x.log cannot be put back: {said}" in refusal.value.recovery.explain()
+
+
 def test_what_the_rules_of_now_leave_out_is_never_touched_though_it_was_claimed(manager: CheckpointManager, work: Path):
     """It differs by the rules that it was committed with, and nobody overwrites what is somebody's own business by now."""
     for name in ("a", "b.log", "cache", "named"):
