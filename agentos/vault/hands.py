@@ -112,6 +112,9 @@ class VaultHands:
         except OSError as error:
             raise unavailable(error, path, "be made") from error
 
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
+
     def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
         with importing:
             from agentos.vault.copying import copy_out  # noqa: PLC0415 - who keeps seldom copies

@@ -42,8 +42,9 @@ class About:
 
 
 def below(base_path: str, protected: Protected) -> Protected:
-    """The same, for those who know whole paths and not where the folder is."""
-    return lambda path, is_there: protected(os.path.join(base_path, path), is_there)
+    """The same, for those who know whole paths, with no link in them, and not where the folder is."""
+    real = os.path.realpath(base_path)
+    return lambda path, is_there: protected(os.path.join(real, path), is_there)
 
 
 def nobody(_: str, __: bool) -> str:  # noqa: FBT001 - as it is called

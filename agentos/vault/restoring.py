@@ -75,7 +75,7 @@ class Restorer:
         """What would put back what a restore overwrote and deleted, and take away what it made.
 
         Args:
-            protected: why what lies at an absolute path must stay as it is.
+            protected: why what lies at a real path must stay as it is.
             moved_to: where the folder is now, if it is not there any more.
 
         Raises:

@@ -173,6 +173,18 @@ def test_registry_and_vault_inside_the_workspace_are_left_out(work: Path):
         assert "st*re" not in str(task.checkpoints()[0].evidence_pack.evidence_list[0].result)
 
 
+@pytest.mark.parametrize(("registry", "workspace"), [("real", "alias"), ("alias", "real")])
+def test_registry_and_vault_are_left_out_by_whatever_name_the_workspace_is_called(work: Path, registry: str, workspace: str):
+    (work / "real").mkdir()
+    (work / "alias").symlink_to("real")
+    with CheckpointManager(work / registry / "memory.sqlite") as manager:
+        task = manager.task("t", workspace=work / workspace)
+        task.resume({})
+        shell(task, "echo 1 > a")
+        assert 1 == task.checkpoints()[0].evidence_pack.evidence_list[0].expected["files"]
+        assert {"a"} == set(manager.plan_restore(task.checkpoints()[-1].checkpoint_id).paths("delete"))
+
+
 def _texts(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file() and "st*re" not in str(p)}
 
@@ -213,6 +225,14 @@ def test_a_second_task_in_an_overlapping_workspace_is_refused(task: Task, work: 
     assert [] == second.checkpoints()
     task.finish()
     second.resume({})
+
+
+@pytest.mark.parametrize("other", ["alias", "alias/deep"])
+def test_a_link_is_no_other_workspace(task: Task, work: Path, other: str):
+    (work / "alias").symlink_to("src")
+    task.resume({})
+    with pytest.raises(WorkspaceTakenError, match="task t works in"):
+        task.manager.at(work).task("second", workspace=other).resume({})
 
 
 def test_tasks_that_say_so_share_a_workspace(manager: CheckpointManager, work: Path):
