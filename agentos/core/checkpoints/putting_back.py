@@ -23,7 +23,7 @@ from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, d
 from agentos.core.checkpoints.restores import NOTHING, Kind, Thing
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored_rules import StoredRules, UnknownRulesError, rules_in
-from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, without
+from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, above, without
 from agentos.core.checkpoints.trees import Entry as Leaf
 
 _NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
@@ -136,23 +136,26 @@ class Wishes:
         seen = claim.seen()
         there = decoded(seen.facts["manifest"]).entries if isinstance(seen, Seen) and "manifest" in seen.facts else []
         extra = [(path, kind == FOLDER) for path, kind, *_ in without(there, aside) if path not in names]
+        staying = set(seen.facts["hiding"]) if isinstance(seen, Seen) and there else set()
         if claim.evidence.expected.get("gitignore") and rules_in(tree) != rules_in(there):
-            extra = self._not_left_out_then(claim, tree, extra, root)
+            staying |= self._left_out_then(claim, tree, extra, root)
+        # What stays keeps the folders that it lies in.
+        staying |= {folder for path in staying for folder in above(path)}
         for path, _ in extra:
-            yield _beneath(root, path), NOTHING
+            if path not in staying:
+                yield _beneath(root, path), NOTHING
         if isinstance(seen, Seen) and claim.evidence.expected.get("gitignore"):
             self.unseen |= {_beneath(root, path) for path in names - {path for path, *_ in there}}
 
-    def _not_left_out_then(
-        self, claim: Stands, tree: list[Leaf], extra: list[tuple[bytes, bool]], root: str
-    ) -> list[tuple[bytes, bool]]:
-        """What came since, but for what was left out when the tree was claimed: that shows by the `.gitignore` files of now."""
-        stored, found = StoredRules(rules_of(claim.evidence), tree, claim.around.kept), []
+    def _left_out_then(self, claim: Stands, tree: list[Leaf], extra: list[tuple[bytes, bool]], root: str) -> set[bytes]:
+        """What was left out when the tree was claimed, and shows only because the `.gitignore` files are others now."""
+        stored, found = StoredRules(rules_of(claim.evidence), tree, claim.around.kept), set()
         for path, is_folder in extra:
             try:
-                if not stored.leave_out(path, folder=is_folder):
-                    found.append((path, is_folder))
+                if stored.leave_out(path, folder=is_folder):
+                    found.add(path)
             except UnknownRulesError as why:
+                found.add(path)
                 self.cannot[_beneath(root, path)] = str(why)
         return found
 

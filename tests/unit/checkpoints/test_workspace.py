@@ -113,6 +113,35 @@ def test_what_was_left_out_when_it_was_committed_is_never_touched(manager: Check
     assert {**before, **dict.fromkeys(ignored, "2\n")} == contents(work)
 
 
+@pytest.mark.parametrize("rules", ["true", "rm .gitignore"])
+def test_a_new_folder_that_holds_what_is_left_out_keeps_nobody_from_going_on(task: Task, work: Path, rules: str):
+    """It cannot go without what must not be touched; all else in it goes, and nothing is claimed of the rest."""
+    src = work / "src"
+    (src / ".gitignore").write_text("__pycache__/\n")
+    task.resume({})
+    shell(task, "mkdir -p old/__pycache__; echo 1 > old/__pycache__/m.pyc", n=1)
+    before = contents(src)
+    subprocess.run(
+        f"mkdir -p new/deep/__pycache__ new/empty cloned/.git; echo 1 | tee new/m.py new/deep/m.py"
+        f" new/deep/__pycache__/m.pyc cloned/.git/HEAD cloned/README; {rules}",
+        shell=True,
+        check=True,
+        cwd=src,
+    )
+    task.release()
+    assert {"n": 1} == task.resume({}, repair=True)
+    left = {"new/deep/__pycache__/m.pyc": "1\n", "cloned/.git/HEAD": "1\n"}
+    assert {**before, **left} == contents(src)
+    assert not (src / "new/empty").exists()
+    task.release()
+    assert ({"n": 1}, ()) == (task.resume({}, repair=True), task.recovery.restored)
+    shell(task, "echo 1 > new/m.py", n=2)
+    # One that is empty, or holds something else, is still one too many.
+    task.release()
+    (src / "other").mkdir()
+    assert "repair" == task.manager.recover("t").verdict
+
+
 def test_where_nobody_knows_what_was_left_out_nothing_is_taken_away(db: Path, work: Path):
     (work / ".gitignore").write_text("*.log\n")
     (work / "x.log").write_text("1")
