@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence, EvidenceType
-from agentos.core.checkpoints.wanted import Wanted
-from agentos.errors import InvalidInputError
+from agentos.core.checkpoints.wanted import Wanted, directory_tree
+from agentos.errors import EvidenceDefinitionError, InvalidInputError
 
 # Nobody's work: what git keeps for itself, and what a restore has under way.
 _NEVER = (".git", ".agentos-restore-*/")
@@ -55,6 +55,11 @@ def workspace_at(
         raise InvalidInputError(
             f"exclude must be a list of lines, found {shown(exclude, 80)}", hint='such as ["*.log", "/build/"]'
         )
+    try:
+        # What no claim may hold is refused before anything is written down.
+        directory_tree(".", exclude)
+    except EvidenceDefinitionError as error:
+        raise InvalidInputError(f"exclude: {error.message}", hint=error.hint) from None
     return Workspace(path, (*_NEVER, *_own(path, registry, vault, real), *exclude), shared)
 
 

@@ -285,6 +285,13 @@ def test_rules_are_a_list_of_lines(manager: CheckpointManager, bad: object):
         manager.task("t", workspace="src", exclude=bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("line", ["", "# nothing", "!", "a\nb", "***a*b*", "\udcff"])
+def test_a_line_that_leaves_nothing_out_is_refused_before_anything_is_written_down(manager: CheckpointManager, line: str):
+    with pytest.raises(InvalidInputError, match="exclude: "):
+        manager.task("t", workspace="src", exclude=[line])
+    manager.task("second", workspace="src").resume({})
+
+
 def test_without_repair_it_says_what_it_would_do(task: Task, work: Path):
     task.resume({})
     (work / "src/main").write_text("!")
