@@ -72,6 +72,7 @@ def test_what_is_proven_and_not_kept_is_said_wherever_that_matters(db: Path, wor
         found = manager.recover("t")
         assert note in found.notes
         assert "a\\x0abig cannot be put back: its content was not kept" in found.explain()
+        assert {"file:small": True, "tree:.": False} == {each.subject: each.restorable for each in found.differences}
         plan = manager.plan_restore(newest.checkpoint_id)
         assert {"a\nbig": "its content was not kept"} == {each.subject: each.why for each in plan.cannot}
         assert "cannot: a\\x0abig: its content was not kept" in plan.explain()

@@ -142,6 +142,23 @@ def test_a_new_folder_that_holds_what_is_left_out_keeps_nobody_from_going_on(tas
     assert "repair" == task.manager.recover("t").verdict
 
 
+def test_restores_of_one_resume_are_taken_back_last_one_first(task: Task, work: Path):
+    """What a `.gitignore` of now hides shows once that is gone, and is put back in a second round."""
+    task.resume({})
+    shell(task, "echo 1 > a; echo '*.log' > .gitignore; echo 1 > b.tmp", n=1)
+    subprocess.run("echo 2 | tee a b.tmp; echo '*.tmp' > .gitignore", shell=True, check=True, cwd=work / "src")
+    spoiled = contents(work / "src")
+    task.release()
+    task.resume({}, repair=True)
+    assert task.recovery is not None
+    restored = task.recovery.restored
+    assert (2, True) == (len(restored), "begins with the last one" in task.recovery.explain())
+    task.release()
+    for each in restored[::-1]:
+        task.manager.undo_restore(each.restore_id)
+    assert spoiled == contents(work / "src")
+
+
 def test_where_nobody_knows_what_was_left_out_nothing_is_taken_away(db: Path, work: Path):
     (work / ".gitignore").write_text("*.log\n")
     (work / "x.log").write_text("1")
