@@ -115,6 +115,12 @@ class VaultHands:
     def real(self, path: str) -> str:
         return os.path.realpath(path)
 
+    def link(self, path: str) -> str | None:
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
+
     def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
         with importing:
             from agentos.vault.copying import copy_out  # noqa: PLC0415 - who keeps seldom copies

@@ -135,6 +135,9 @@ class Hands(Protocol):
     def real(self, path: str) -> str:
         """The path with no link in it: two names of one place become one."""
 
+    def link(self, path: str) -> str | None:
+        """The text of the link at this path; None if there is none."""
+
     def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
         """Write each of these things at its path beneath a folder that is not there, or is empty; wholly or not at all.
 
