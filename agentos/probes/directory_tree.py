@@ -23,7 +23,7 @@ _UNKNOWN = 1 << 40
 
 
 class DirectoryTree:
-    """Facts: `exists`, `type`; of a folder also `digest`, `bytes`, how many of what, `aside`, `manifest` and `kept`."""
+    """Facts: `exists`, `type`; of a folder also `digest`, `bytes`, how many of what, `aside`, `manifest`, `hiding`, `kept`."""
 
     def observe(self, evidence: Evidence, around: Surroundings) -> Observation:
         """Look, and never past the deadline."""
@@ -54,7 +54,7 @@ def _look(evidence: Evidence, around: Surroundings, deadline: Deadline) -> Obser
     counts = {f"{word.replace('executable file', 'executable')}s": kinds.count(kind) for kind, word in WORDS.items()}
     counts["files"] += counts["executables"]
     seen = {**facts, "digest": digest_of(manifest), "bytes": walk.size, **counts, "aside": sorted(around.aside)}
-    return Seen({**seen, "manifest": manifest, "kept": around.kept})
+    return Seen({**seen, "manifest": manifest, "hiding": walk.hiding, "kept": around.kept})
 
 
 def _entries(place: Place, walk: TreeWalk) -> list[Entry]:

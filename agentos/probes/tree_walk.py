@@ -61,6 +61,7 @@ class TreeWalk:
         self._deadline, self._cancel = deadline, cancel
         self._way: list[_Folder] = []
         self._others: list[Entry] = []
+        self._hiding: set[bytes] = set()
         self._count = 0
 
     def entries(self, descriptor: int) -> list[Entry]:
@@ -88,6 +89,11 @@ class TreeWalk:
     def size(self) -> int:
         """How many bytes its files have."""
         return self._files.bytes
+
+    @property
+    def hiding(self) -> frozenset[bytes]:
+        """The folders that hold something which the rules leave out."""
+        return frozenset(self._hiding)
 
     def _walk(self, descriptor: int) -> None:
         chain: Chain = ((0, excluded(self._rules.exclude)),) if self._rules.exclude else ()
@@ -203,13 +209,17 @@ class TreeWalk:
 
     def _left(self, folder: _Folder, names: list[str], *, folders: bool = False) -> list[str]:
         """What the tree speaks for of these names in the folder."""
-        above, chain = text_of(folder.above), folder.chain
         if self._aside:
             names = [name for name in names if folder.above + os.fsencode(name) not in self._aside]
-        if self._rules.gitignore:
-            names = [name for name in names if name != _GIT]
-        if not chain:
-            return names
+        left = [name for name in names if name != _GIT] if self._rules.gitignore else names
+        if folder.chain:
+            left = self._matched(folder, left, folders=folders)
+        if len(left) < len(names):
+            self._hiding.add(folder.above[:-1])
+        return left
+
+    def _matched(self, folder: _Folder, names: list[str], *, folders: bool) -> list[str]:
+        above, chain = text_of(folder.above), folder.chain
         left = []
         may_speak, end = [(start, lines.may_speak_of(folder=folders)) for start, lines in chain], "/" if folders else ""
         for number, name in enumerate(names):

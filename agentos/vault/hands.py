@@ -16,7 +16,7 @@ from agentos.core.checkpoints.restores import Collected, Copied, Restored, Resto
 from agentos.errors import ContentDamagedError, ContentMissingError
 from agentos.vault.journal import DONE, Journal
 from agentos.vault.keeping import Keeping
-from agentos.vault.planning import About, plan
+from agentos.vault.planning import About, below, plan
 from agentos.vault.receiving import ChangedError, Receiver
 from agentos.vault.restoring import Restorer
 from agentos.vault.vault import Vault
@@ -112,6 +112,15 @@ class VaultHands:
         except OSError as error:
             raise unavailable(error, path, "be made") from error
 
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def link(self, path: str) -> str | None:
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
+
     def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
         with importing:
             from agentos.vault.copying import copy_out  # noqa: PLC0415 - who keeps seldom copies
@@ -122,7 +131,7 @@ class VaultHands:
         self, base: str, targets: Mapping[str, Thing], task_id: str, checkpoint_id: str, protected: Protected
     ) -> RestorePlan:
         wanted: dict[str | bytes, Thing] = dict(targets.items())
-        return plan(base, wanted, self.vault, About(task_id, checkpoint_id), protected=_below(base, protected))
+        return plan(base, wanted, self.vault, About(task_id, checkpoint_id), protected=below(base, protected))
 
     def plan_undo(self, restore_id: str, protected: Protected, moved_to: str | None) -> RestorePlan:
         return self._restorer.plan_undo(restore_id, protected=protected, moved_to=moved_to)
@@ -140,10 +149,6 @@ def _portable() -> Any:
         from agentos.vault import portable  # noqa: PLC0415 - tasks seldom move
 
     return portable
-
-
-def _below(base: str, protected: Protected) -> Protected:
-    return lambda path, is_there: protected(os.path.join(base, path), is_there)
 
 
 class KeepingRound:

@@ -41,6 +41,12 @@ class About:
     undoes: str | None = None
 
 
+def below(base_path: str, protected: Protected) -> Protected:
+    """The same, for those who know whole paths, with no link in them, and not where the folder is."""
+    real = os.path.realpath(base_path)
+    return lambda path, is_there: protected(os.path.join(real, path), is_there)
+
+
 def nobody(_: str, __: bool) -> str:  # noqa: FBT001 - as it is called
     """Nothing is claimed by anybody."""
     return ""

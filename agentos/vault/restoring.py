@@ -35,7 +35,7 @@ from agentos.vault import staging as stagings
 from agentos.vault.beneath import Root, above_of, opened, sync
 from agentos.vault.journal import Journal
 from agentos.vault.keeping import ChangedError, Keeping
-from agentos.vault.planning import About, Protected, nobody, plan
+from agentos.vault.planning import About, Protected, below, nobody, plan
 from agentos.vault.taking_back import TakingBack
 from agentos.vault.vault import Vault
 from agentos.vault.working import Work
@@ -75,6 +75,7 @@ class Restorer:
         """What would put back what a restore overwrote and deleted, and take away what it made.
 
         Args:
+            protected: why what lies at a real path must stay as it is.
             moved_to: where the folder is now, if it is not there any more.
 
         Raises:
@@ -87,8 +88,8 @@ class Restorer:
                 hint="one that was undone changed nothing" if entry.state == entries.UNDONE else "settle it first",
             )
         targets: dict[str | bytes, Thing] = {each.path: each.before for each in entries.operations_of(entry)}
-        about = About(entry.task_id, entry.checkpoint_id, restore_id)
-        return plan(_place_of(entry, moved_to), targets, self._vault, about, protected=protected)
+        about, place = About(entry.task_id, entry.checkpoint_id, restore_id), _place_of(entry, moved_to)
+        return plan(place, targets, self._vault, about, protected=below(place, protected))
 
     def undo(self, restore_id: str, *, protected: Protected = nobody) -> Restored:
         """Put back what a restore overwrote and deleted. This is a restore, which can be undone in its turn."""

@@ -132,6 +132,12 @@ class Hands(Protocol):
     def make_folder(self, path: str) -> None:
         """Make this folder and those above it, where there is none."""
 
+    def real(self, path: str) -> str:
+        """The path with no link in it: two names of one place become one."""
+
+    def link(self, path: str) -> str | None:
+        """The text of the link at this path; None if there is none."""
+
     def copy_out(self, folder: str, targets: Mapping[str, Thing]) -> Copied:
         """Write each of these things at its path beneath a folder that is not there, or is empty; wholly or not at all.
 
@@ -142,7 +148,11 @@ class Hands(Protocol):
     def plan(
         self, base: str, targets: Mapping[str, Thing], task_id: str, checkpoint_id: str, protected: Protected
     ) -> RestorePlan:
-        """What would make each path below the base what it is to be, measured now; changes nothing."""
+        """What would make each path below the base what it is to be, measured now; changes nothing.
+
+        Args:
+            protected: asked with real paths.
+        """
 
     def plan_undo(self, restore_id: str, protected: Protected, moved_to: str | None) -> RestorePlan:
         """What would put back what a restore overwrote and deleted; in that folder, if the one it worked in is gone.

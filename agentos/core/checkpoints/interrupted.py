@@ -18,7 +18,7 @@ from agentos.core.checkpoints.observing import Observation, Seen
 from agentos.core.checkpoints.results import EvidenceResult, Outcome
 
 # Facts that change although the thing itself does not.
-_VOLATILE = frozenset({"modified_at", "near", "scans", "kept"})
+_VOLATILE = frozenset({"modified_at", "near", "scans", "kept", "hiding"})
 
 
 class Settling(StrEnum):

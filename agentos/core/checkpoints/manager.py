@@ -390,7 +390,8 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
         there = self.at(workspace)
         with importing:
             from agentos.core.checkpoints.workspace import workspace_at  # noqa: PLC0415 - who has none does not pay for it
-        folder = workspace_at(str(there.base_path), exclude, shared, self.db_path, self._hands().place)
+        hands = self._hands()
+        folder = workspace_at(str(there.base_path), exclude, shared, self.db_path, hands.place, hands.real)
         return Task(there, task_id, ttl, folder)
 
     def enter_workspace(self, task_id: str, workspace: Workspace) -> None:

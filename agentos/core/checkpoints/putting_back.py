@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 from agentos._text import shown
 from agentos.core.checkpoints.ignoring import leaves_out, text_of
 from agentos.core.checkpoints.judging import Finding
+from agentos.core.checkpoints.kinds.trees import rules_of
 from agentos.core.checkpoints.models import Evidence, EvidenceType
 from agentos.core.checkpoints.nesting import Entry
 from agentos.core.checkpoints.observing import Observation, Seen, Surroundings
 from agentos.core.checkpoints.packing import UnfitManifestError, claimed_tree, decoded
 from agentos.core.checkpoints.restores import NOTHING, Kind, Thing
 from agentos.core.checkpoints.results import Outcome
-from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, without
+from agentos.core.checkpoints.stored_rules import StoredRules, UnknownRulesError, rules_in
+from agentos.core.checkpoints.trees import EXECUTABLE, FOLDER, LINK, above, without
 from agentos.core.checkpoints.trees import Entry as Leaf
 
 _NO_CONTENT = "only that it is there was claimed, and nothing of its content was kept"
@@ -133,11 +135,29 @@ class Wishes:
                 yield _beneath(root, leaf[0]), thing
         seen = claim.seen()
         there = decoded(seen.facts["manifest"]).entries if isinstance(seen, Seen) and "manifest" in seen.facts else []
-        for path, *_ in without(there, aside):
-            if path not in names:
+        extra = [(path, kind == FOLDER) for path, kind, *_ in without(there, aside) if path not in names]
+        staying = set(seen.facts["hiding"]) if isinstance(seen, Seen) and there else set()
+        if claim.evidence.expected.get("gitignore") and rules_in(tree) != rules_in(there):
+            staying |= self._left_out_then(claim, tree, extra, root)
+        # What stays keeps the folders that it lies in.
+        staying |= {folder for path in staying for folder in above(path)}
+        for path, _ in extra:
+            if path not in staying:
                 yield _beneath(root, path), NOTHING
         if isinstance(seen, Seen) and claim.evidence.expected.get("gitignore"):
             self.unseen |= {_beneath(root, path) for path in names - {path for path, *_ in there}}
+
+    def _left_out_then(self, claim: Stands, tree: list[Leaf], extra: list[tuple[bytes, bool]], root: str) -> set[bytes]:
+        """What was left out when the tree was claimed, and shows only because the `.gitignore` files are others now."""
+        stored, found = StoredRules(rules_of(claim.evidence), tree, claim.around.kept), set()
+        for path, is_folder in extra:
+            try:
+                if stored.leave_out(path, folder=is_folder):
+                    found.add(path)
+            except UnknownRulesError as why:
+                found.add(path)
+                self.cannot[_beneath(root, path)] = str(why)
+        return found
 
     def _why_not(self, finding: Finding) -> str:
         kind = finding.evidence.evidence_type

@@ -24,7 +24,7 @@ from agentos.core.checkpoints.observing import Seen, Surroundings
 from agentos.core.checkpoints.ports import Registry, StoredStep
 from agentos.core.checkpoints.putting_back import Stands
 from agentos.core.checkpoints.recovered import Verdict
-from agentos.core.checkpoints.restores import RestorePlan
+from agentos.core.checkpoints.restores import Cannot, RestorePlan, is_at
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.stored import StoredTask
 from agentos.core.checkpoints.world import World, Worlds
@@ -81,6 +81,8 @@ class Walk:
     judged: Judged | None = None
     # For what differs there, if all of it can be put back.
     plan: RestorePlan | None = None
+    # Of the newest candidate, what of it cannot be put back, if that was planned.
+    cannot: tuple[Cannot, ...] = ()
     # Of the newest candidate, if that is not the chosen one.
     head: Judged | None = None
     rejected: list[tuple[StoredStep, list[str], Judged | None]] = field(default_factory=list)
@@ -304,6 +306,7 @@ class Survey:
             return False
         if not plan.is_complete:
             if not walk.rejected:
+                walk.cannot = plan.cannot
                 walk.notes += [f"{each.subject} cannot be put back: {each.why}" for each in plan.cannot[:_MOST_REASONS]]
             return False
         walk.verdict, walk.chosen, walk.judged, walk.plan = Verdict.REPAIR, candidate, judged, plan
@@ -332,9 +335,13 @@ class Survey:
         """Every claim that this checkpoint stands on."""
         return self._stands(self._world_of(candidate))
 
-    def can_put_back(self, finding: Finding, plan: RestorePlan | None) -> bool:
+    def can_put_back(self, finding: Finding, walk: Walk) -> bool:
         """Whether what this differs in could be put back: by the plan, if there is one."""
-        return finding.result.outcome is Outcome.FAILED and (plan is not None or self._putting_back.may(finding))
+        if finding.result.outcome is not Outcome.FAILED or walk.plan is not None:
+            return finding.result.outcome is Outcome.FAILED
+        subject = finding.entry.subject
+        stuck = (each.subject == subject or is_at(each.subject, [subject.partition(":")[2]]) for each in walk.cannot)
+        return self._putting_back.may(finding) and not any(stuck)
 
     def as_left(self, entry: Entry) -> bool:
         """Whether a file that a step left behind is still as that step claimed it."""

@@ -93,8 +93,10 @@ class PuttingBack:
         left_out = wishes.left_out(self._excluded_now(wishes.base))
         checkpoint_id = "" if candidate is None else candidate.checkpoint_id or ""
 
+        real = self._hands().real(wishes.base)
+
         def protected(path: str, is_there: bool) -> str:  # noqa: FBT001 - as hands ask
-            return self._protected(path) or (left_out(os.path.relpath(path, wishes.base)) if is_there else "")
+            return self._protected(path) or (left_out(os.path.relpath(path, real)) if is_there else "")
 
         plan = self._hands().plan(wishes.base, wishes.targets, self._task_id, checkpoint_id, protected)
         cannot = tuple(Cannot(subject, why) for subject, why in wishes.cannot.items())
@@ -106,7 +108,7 @@ class PuttingBack:
         return next((each.exclude for each in mine), ())
 
     def _protected(self, path: str) -> str:
-        """Which other task's live world claims what is at this absolute path; nothing if none does."""
+        """Which other task's live world claims what is at this real path; nothing if none does."""
         for place in (path, *_above(path)):
             task_id = self._claimed_elsewhere.get(place)
             if task_id is not None and (place == path or place in self._trees_elsewhere):
@@ -115,17 +117,22 @@ class PuttingBack:
 
     @cached_property
     def _claimed_elsewhere(self) -> dict[str, str]:
-        found = {}
-        for task_id, subject, base in self._registry.claimed_elsewhere(self._task_id):
-            found[_place(subject, base)] = task_id
-        return found
+        claims = self._registry.claimed_elsewhere(self._task_id)
+        return {place: task_id for task_id, subject, base in claims for place in self._places(subject, base)}
 
     @cached_property
     def _trees_elsewhere(self) -> set[str]:
         # Two tasks that share a folder both claim all of it: of that only what is claimed by name is another's.
-        shared = {workspace.path for workspace, _ in self._registry.workspaces() if workspace.shared}
+        shared = {self._hands().real(workspace.path) for workspace, _ in self._registry.workspaces() if workspace.shared}
         claims = self._registry.claimed_elsewhere(self._task_id)
-        return {_place(subject, base) for _, subject, base in claims if subject.startswith("tree:")} - shared
+        trees = ((subject, base) for _, subject, base in claims if subject.startswith("tree:"))
+        return {place for subject, base in trees for place in self._places(subject, base)} - shared
+
+    def _places(self, subject: str, base: str) -> set[str]:
+        """Where a thing really lies; of a link both its own place and that to which it leads."""
+        path = os.path.normpath(os.path.join(base, subject.partition(":")[2]))
+        folder, name = os.path.split(path)
+        return {os.path.join(self._hands().real(folder), name), self._hands().real(path)}
 
 
 def settle_restores(registry: Registry, hands: Callable[[], Hands], task_id: str, moved_to: str | None) -> list[str]:
@@ -173,10 +180,6 @@ def touched_things(stored: bytes | None) -> Iterator[tuple[str, Thing]]:
     """The same, read back; nothing if the step said nothing."""
     for each in [] if stored is None else codec.decode(stored)["things"]:
         yield each["path"], Thing(Kind(each["kind"]), each["sha256"], each["size"], target=each["target"])
-
-
-def _place(subject: str, base: str) -> str:
-    return os.path.normpath(os.path.join(base, subject.partition(":")[2]))
 
 
 def _above(path: str) -> Iterator[str]:

@@ -154,7 +154,7 @@ def _differences(walk: Walk, survey: Survey | None) -> Iterable[Difference]:
             result.message,
             result.code,
             _recorded_by(finding, walk, survey),
-            survey.can_put_back(finding, walk.plan),
+            survey.can_put_back(finding, walk),
             stored.checkpoint_id or "",
             finding.entry.sequence,
         )

@@ -392,10 +392,14 @@ class StepBlock:
         why = "; ".join(reasons) if reasons else "nothing was claimed"
         raise NotVerifiedError(
             f"step {self.step_id}: stored unverified as checkpoint {checkpoint.checkpoint_id}: {why}",
-            hint="claim what the step leaves behind with step.proves_file(path), proves_absent(path) or proves(evidence)",
+            hint=_MEND if reasons else _CLAIM,
             checkpoint_id=checkpoint.checkpoint_id,
             reasons=reasons,
         )
+
+
+_CLAIM = "claim what the step leaves behind with step.proves_file(path), proves_absent(path) or proves(evidence)"
+_MEND = "mend what the step leaves behind and run it again; manager.verification_report(checkpoint_id) says more"
 
 
 def _absence(path: object, description: str) -> Evidence:

@@ -50,6 +50,9 @@ def _lines(recovery: Recovery, say: Callable[[str], str], offer: Callable[[str],
     if recovery.plan is not None:
         yield from (f"  {line}" for line in recovery.plan.explain().splitlines())
     yield from (f"  {line}" for each in recovery.restored for line in _restored(each, say))
+    if len(recovery.restored) > 1:
+        # The later one began with what the earlier one had left.
+        yield "  whoever takes back all of it begins with the last one"
     yield from (f"  note: {shown(say(note))}" for note in recovery.notes)
     yield from _some("what can be done", [offer(option) for option in recovery.options])
 

@@ -1,7 +1,11 @@
-"""What a step is about to change, measured and kept before it begins: after a crash it finds these as they were."""
+"""What a step is about to change, measured and kept before it begins: after a crash it finds these as they were.
+
+A path may lead through links. What is written through one lies elsewhere, and there it is put back.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -34,14 +38,25 @@ def kept_before(paths: object, around: Surroundings, verifier: EvidenceVerifier,
         for path in paths:
             name = from_base(wanted.path_text(path), around.base_path)
             thing = _seen(name, around, verifier)
+            places = _places(name, around.base_path, hands)
             if thing.kind is Kind.FILE and kept.file(name, around, thing.sha256, None) is not Kept.KEPT:
                 raise EvidenceUnavailableError(
                     f"touches: {shown(name)}: changed while it was kept; nothing was begun",
                     hint="wait until whoever writes it is done",
                 )
-            things.append((name, thing))
+            things += [(place, thing if target is None else Thing(Kind.LINK, target=target)) for place, target in places]
         kept.settle()
         yield touched_bytes(things)
+
+
+def _places(name: str, base: str, hands: Hands) -> Iterator[tuple[str, str | None]]:
+    """Where the thing lies; of a link to it also where that lies, and its text. A restore goes through no link."""
+    root, path = hands.real(base), os.path.join(base, name)
+    folder, last = os.path.split(path)
+    target = hands.link(path)
+    places = {os.path.join(hands.real(folder), last): target} if last else {}
+    for place, text in {hands.real(path): None, **places}.items():
+        yield from_base(place, root), text
 
 
 def _seen(name: str, around: Surroundings, verifier: EvidenceVerifier) -> Thing:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence, EvidenceType
-from agentos.core.checkpoints.wanted import Wanted
-from agentos.errors import InvalidInputError
+from agentos.core.checkpoints.wanted import Wanted, directory_tree
+from agentos.errors import EvidenceDefinitionError, InvalidInputError
 
 # Nobody's work: what git keeps for itself, and what a restore has under way.
 _NEVER = (".git", ".agentos-restore-*/")
@@ -38,8 +38,13 @@ class Workspace:
         return Wanted(Evidence(EvidenceType.DIRECTORY_TREE, _ALL, expected), instead, keeps=True)
 
 
-def workspace_at(path: str, exclude: object, shared: object, registry: str, vault: str) -> Workspace:
+def workspace_at(
+    path: str, exclude: object, shared: object, registry: str, vault: str, real: Callable[[str], str]
+) -> Workspace:
     """The workspace in this folder.
+
+    Args:
+        real: gives a path with no link in it; what is ours may lie in the folder by another name.
 
     Raises:
         InvalidInputError: these are no lines as a `.gitignore` holds them.
@@ -50,12 +55,20 @@ def workspace_at(path: str, exclude: object, shared: object, registry: str, vaul
         raise InvalidInputError(
             f"exclude must be a list of lines, found {shown(exclude, 80)}", hint='such as ["*.log", "/build/"]'
         )
-    return Workspace(path, (*_NEVER, *_own(path, registry, vault), *exclude), shared)
+    try:
+        # What no claim may hold is refused before anything is written down.
+        directory_tree(".", exclude)
+    except EvidenceDefinitionError as error:
+        raise InvalidInputError(f"exclude: {error.message}", hint=error.hint) from None
+    return Workspace(path, (*_NEVER, *_own(path, registry, vault, real), *exclude), shared)
 
 
-def _own(path: str, registry: str, vault: str) -> tuple[str, ...]:
+def _own(path: str, registry: str, vault: str, real: Callable[[str], str]) -> tuple[str, ...]:
     """The registry and its log, and the vault, where they lie in the workspace."""
-    lines = ((from_base(registry, path), "*"), (from_base(vault, path), "/"))
+    ours, there = ((registry, "*"), (vault, "/")), real(path)
+    lines = [(from_base(each, path), end) for each, end in ours]
+    # What is written to lies where links lead.
+    lines += [line for each, end in ours if (line := (from_base(real(each), there), end)) not in lines]
     return tuple(f"/{_SPECIAL.sub(_escaped, name)}{end}" for name, end in lines if not posixpath.isabs(name))
 
 

@@ -72,6 +72,7 @@ def test_what_is_proven_and_not_kept_is_said_wherever_that_matters(db: Path, wor
         found = manager.recover("t")
         assert note in found.notes
         assert "a\\x0abig cannot be put back: its content was not kept" in found.explain()
+        assert {"file:small": True, "tree:.": False} == {each.subject: each.restorable for each in found.differences}
         plan = manager.plan_restore(newest.checkpoint_id)
         assert {"a\nbig": "its content was not kept"} == {each.subject: each.why for each in plan.cannot}
         assert "cannot: a\\x0abig: its content was not kept" in plan.explain()
@@ -288,6 +289,24 @@ def test_what_the_first_step_touches_is_put_back(manager: CheckpointManager, wor
     assert b"half" == (work / "input").read_bytes()
     assert task.recovery is not None
     assert "to what was there before the first checkpoint" in task.recovery.explain()
+
+
+def test_what_a_step_touches_through_a_link_is_put_back_where_it_lies(manager: CheckpointManager, work: Path):
+    """Both what the link leads to and the link are as they were: a restore goes through none, and makes no file of one."""
+    (work / "deep").mkdir()
+    (work / "deep/input").write_text("as it was")
+    (work / "deep/other").write_text("as it was")
+    (work / "link").symlink_to("deep/input")
+    (work / "folder").symlink_to("deep")
+    manager.begin_step("t", "tool_executed", {"n": 1}, touches=["link", "folder/other", "folder"])
+    (work / "link").write_text("half")
+    (work / "folder/other").write_text("half")
+    for name in ("link", "folder"):
+        (work / name).unlink()
+        (work / name).symlink_to("elsewhere")
+    assert {} == manager.task("t").resume({}, repair=True)
+    assert ("deep/input", "deep") == (os.readlink(work / "link"), os.readlink(work / "folder"))
+    assert ("as it was", "as it was") == ((work / "deep/input").read_text(), (work / "deep/other").read_text())
 
 
 def test_what_cannot_be_looked_at_is_not_begun(manager: CheckpointManager, work: Path):

@@ -332,6 +332,38 @@ def test_what_another_task_claims_is_never_touched(manager: CheckpointManager, w
     assert "repair" == manager.recover("t").verdict
 
 
+@pytest.mark.parametrize("name", ["alias/a", "work/link"])
+def test_what_another_task_claims_is_never_touched_by_whatever_name(
+    manager: CheckpointManager, work: Path, tmp_path: Path, name: str
+):
+    """A folder or a file that a link leads to is claimed through the link."""
+    first = wrote(manager, "a", "1")
+    (tmp_path / "alias").symlink_to("work")
+    (work / "link").symlink_to("a")
+    with manager.at(tmp_path / Path(name).parent).task("other").step("tool_executed", {}) as step:
+        (work / "a").write_text("theirs")
+        step.proves_file(Path(name).name)
+    plan = manager.plan_restore(first.checkpoint_id)
+    assert [("a", "task other claims it")] == [(each.subject, each.why) for each in plan.cannot]
+
+
+def test_what_another_task_claims_is_never_touched_by_an_undo_either(manager: CheckpointManager, work: Path):
+    """What a restore overwrote may have become somebody else's place since."""
+    first = wrote(manager, "a", "1")
+    (work / "a").write_text("a stranger's")
+    done = manager.restore(manager.plan_restore(first.checkpoint_id))
+    with manager.task("other").step("tool_executed", {}) as step:
+        (work / "a").write_text("theirs")
+        step.proves_file("a")
+    plan = manager.plan_undo(done.restore_id)
+    assert [("a", "task other claims it")] == [(each.subject, each.why) for each in plan.cannot]
+    manager.undo_restore(done.restore_id)
+    assert "theirs" == (work / "a").read_text()
+    manager.finish_task("other")
+    manager.undo_restore(done.restore_id)
+    assert "a stranger's" == (work / "a").read_text()
+
+
 def test_what_lies_outside_is_named(manager: CheckpointManager, tmp_path: Path):
     outside = tmp_path / "outside"
     outside.write_text("1")

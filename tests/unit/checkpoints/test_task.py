@@ -105,6 +105,9 @@ def test_a_file_that_was_never_written_is_not_verified(task: Task):
     assert step.checkpoint is not None
     assert step.checkpoint.checkpoint_id == error.value.diagnostics()["checkpoint_id"]
     assert 1 == len(error.value.diagnostics()["reasons"])
+    # It was claimed: what is missing is the file.
+    assert "run it again" in error.value.hint
+    assert "claim what" not in error.value.hint
     assert [False] == [each.verified for each in task.checkpoints()]
 
 

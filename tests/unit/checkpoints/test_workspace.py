@@ -89,6 +89,93 @@ def test_what_the_rules_leave_out_is_never_touched(manager: CheckpointManager, w
     assert {".git/HEAD": "2", ".gitignore": "*.log\n", "a": "1", "cache": "2", "x.log": "2"} == contents(work)
 
 
+@pytest.mark.parametrize(
+    "spoil", ["rm .gitignore sub/.gitignore", "echo half > .gitignore", "mv .gitignore gone", "echo '!*' > sub/.gitignore"]
+)
+def test_what_was_left_out_when_it_was_committed_is_never_touched(manager: CheckpointManager, work: Path, spoil: str):
+    """Whoever was killed while a `.gitignore` was written has not taken away what it named."""
+    (work / "sub").mkdir()
+    (work / ".gitignore").write_text("*.log\n/venv/\n")
+    (work / "sub/.gitignore").write_text("*.tmp\n")
+    ignored = ["x.log", "sub/x.log", "sub/y.tmp", "venv/bin/python", "venv/sub/z.txt"]
+    for name in ("a", "y.tmp", *ignored):
+        (work / name).parent.mkdir(exist_ok=True, parents=True)
+        (work / name).write_text("1")
+    task = manager.task("t", workspace=work)
+    task.resume({})
+    before = contents(work)
+    subprocess.run(f"{spoil}; echo 2 | tee a new {' '.join(ignored)}", shell=True, check=True, cwd=work)
+    task.release()
+    plan = manager.plan_restore(task.checkpoints()[0].checkpoint_id)
+    assert "new" in plan.paths("delete")
+    assert not set(ignored) & {each.path for each in plan.operations}
+    task.resume({}, repair=True)
+    assert {**before, **dict.fromkeys(ignored, "2\n")} == contents(work)
+
+
+@pytest.mark.parametrize("rules", ["true", "rm .gitignore"])
+def test_a_new_folder_that_holds_what_is_left_out_keeps_nobody_from_going_on(task: Task, work: Path, rules: str):
+    """It cannot go without what must not be touched; all else in it goes, and nothing is claimed of the rest."""
+    src = work / "src"
+    (src / ".gitignore").write_text("__pycache__/\n")
+    task.resume({})
+    shell(task, "mkdir -p old/__pycache__; echo 1 > old/__pycache__/m.pyc", n=1)
+    before = contents(src)
+    subprocess.run(
+        f"mkdir -p new/deep/__pycache__ new/empty cloned/.git; echo 1 | tee new/m.py new/deep/m.py"
+        f" new/deep/__pycache__/m.pyc cloned/.git/HEAD cloned/README; {rules}",
+        shell=True,
+        check=True,
+        cwd=src,
+    )
+    task.release()
+    assert {"n": 1} == task.resume({}, repair=True)
+    left = {"new/deep/__pycache__/m.pyc": "1\n", "cloned/.git/HEAD": "1\n"}
+    assert {**before, **left} == contents(src)
+    assert not (src / "new/empty").exists()
+    task.release()
+    assert ({"n": 1}, ()) == (task.resume({}, repair=True), task.recovery.restored)
+    shell(task, "echo 1 > new/m.py", n=2)
+    # One that is empty, or holds something else, is still one too many.
+    task.release()
+    (src / "other").mkdir()
+    assert "repair" == task.manager.recover("t").verdict
+
+
+def test_restores_of_one_resume_are_taken_back_last_one_first(task: Task, work: Path):
+    """What a `.gitignore` of now hides shows once that is gone, and is put back in a second round."""
+    task.resume({})
+    shell(task, "echo 1 > a; echo '*.log' > .gitignore; echo 1 > b.tmp", n=1)
+    subprocess.run("echo 2 | tee a b.tmp; echo '*.tmp' > .gitignore", shell=True, check=True, cwd=work / "src")
+    spoiled = contents(work / "src")
+    task.release()
+    task.resume({}, repair=True)
+    assert task.recovery is not None
+    restored = task.recovery.restored
+    assert (2, True) == (len(restored), "begins with the last one" in task.recovery.explain())
+    task.release()
+    for each in restored[::-1]:
+        task.manager.undo_restore(each.restore_id)
+    assert spoiled == contents(work / "src")
+
+
+def test_where_nobody_knows_what_was_left_out_nothing_is_taken_away(db: Path, work: Path):
+    (work / ".gitignore").write_text("*.log\n")
+    (work / "x.log").write_text("1")
+    with CheckpointManager(db, base_path=work, keep_limit=3) as manager:
+        task = manager.task("t", workspace=work)
+        task.resume({})
+        task.release()
+        (work / ".gitignore").unlink()
+        with pytest.raises(NotSafeToResumeError) as refusal:
+            task.resume({}, repair=True)
+        plan = manager.plan_restore(task.checkpoints()[0].checkpoint_id)
+    assert {"x.log": "1"} == contents(work)
+    said = "what .gitignore left out is not known: it was not kept, or is damaged"
+    assert {"x.log": said, ".gitignore": "its content was not kept"} == {each.subject: each.why for each in plan.cannot}
+    assert f"x.log cannot be put back: {said}" in refusal.value.recovery.explain()
+
+
 def test_what_the_rules_of_now_leave_out_is_never_touched_though_it_was_claimed(manager: CheckpointManager, work: Path):
     """It differs by the rules that it was committed with, and nobody overwrites what is somebody's own business by now."""
     for name in ("a", "b.log", "cache", "named"):
@@ -130,6 +217,18 @@ def test_registry_and_vault_inside_the_workspace_are_left_out(work: Path):
         task.resume({}, repair=True)
         assert {"a": "1", "b": "2\n"} == {name: text for name, text in _texts(work).items() if "st*re" not in name}
         assert "st*re" not in str(task.checkpoints()[0].evidence_pack.evidence_list[0].result)
+
+
+@pytest.mark.parametrize(("registry", "workspace"), [("real", "alias"), ("alias", "real")])
+def test_registry_and_vault_are_left_out_by_whatever_name_the_workspace_is_called(work: Path, registry: str, workspace: str):
+    (work / "real").mkdir()
+    (work / "alias").symlink_to("real")
+    with CheckpointManager(work / registry / "memory.sqlite") as manager:
+        task = manager.task("t", workspace=work / workspace)
+        task.resume({})
+        shell(task, "echo 1 > a")
+        assert 1 == task.checkpoints()[0].evidence_pack.evidence_list[0].expected["files"]
+        assert {"a"} == set(manager.plan_restore(task.checkpoints()[-1].checkpoint_id).paths("delete"))
 
 
 def _texts(folder: Path) -> dict[str, str]:
@@ -174,6 +273,14 @@ def test_a_second_task_in_an_overlapping_workspace_is_refused(task: Task, work: 
     second.resume({})
 
 
+@pytest.mark.parametrize("other", ["alias", "alias/deep"])
+def test_a_link_is_no_other_workspace(task: Task, work: Path, other: str):
+    (work / "alias").symlink_to("src")
+    task.resume({})
+    with pytest.raises(WorkspaceTakenError, match="task t works in"):
+        task.manager.at(work).task("second", workspace=other).resume({})
+
+
 def test_tasks_that_say_so_share_a_workspace(manager: CheckpointManager, work: Path):
     """Whoever comes second must say it; whoever was there first is not kept out by that."""
     with manager.task("one", workspace="src") as one:
@@ -193,6 +300,13 @@ def test_tasks_that_say_so_share_a_workspace(manager: CheckpointManager, work: P
 def test_rules_are_a_list_of_lines(manager: CheckpointManager, bad: object):
     with pytest.raises(InvalidInputError, match="exclude must be a list of lines"):
         manager.task("t", workspace="src", exclude=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("line", ["", "# nothing", "!", "a\nb", "***a*b*", "\udcff"])
+def test_a_line_that_leaves_nothing_out_is_refused_before_anything_is_written_down(manager: CheckpointManager, line: str):
+    with pytest.raises(InvalidInputError, match="exclude: "):
+        manager.task("t", workspace="src", exclude=[line])
+    manager.task("second", workspace="src").resume({})
 
 
 def test_without_repair_it_says_what_it_would_do(task: Task, work: Path):

@@ -122,13 +122,14 @@ def _judge(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
         return Verdict(Outcome.FAILED, "WRONG_TYPE", f"{path}: expected a folder, found a {facts['type']}", _TRUST)
     if facts["aside"]:
         return _judge_rest(evidence, facts)
-    if expected["digest"].lower() != facts["digest"]:
-        return _differs(evidence, facts)
+    verdict = HOLDS if expected["digest"].lower() == facts["digest"] else _differs(evidence, facts)
+    if verdict.outcome is not Outcome.VERIFIED:
+        return verdict
     for name in ("files", "bytes"):
         if expected.get(name, facts[name]) != facts[name]:
             said = f"{path}: expected {expected[name]:,} {name}, found {facts[name]:,}"
             return Verdict(Outcome.FAILED, "SIZE_MISMATCH", said, _TRUST)
-    return HOLDS
+    return verdict
 
 
 def _judge_rest(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
@@ -152,6 +153,8 @@ def _differs(evidence: Evidence, facts: dict[str, Any]) -> Verdict:
     differing = None if tree is None else _difference(tree, facts)
     if tree is not None and differing:
         return Verdict(Outcome.FAILED, "TREE_DIFFERS", _told(evidence, differing, tree), _TRUST)
+    if tree is not None and tree.rules == rules_of(evidence):
+        return Verdict(Outcome.VERIFIED, "VERIFIED", notes=("a folder came that holds only what the rules leave out",))
     if tree is not None:
         note = "what it holds is the same, but the digest was made leaving out something else"
     want, got = evidence.expected["digest"].lower(), facts["digest"]
@@ -173,7 +176,10 @@ def _claimed(evidence: Evidence, facts: dict[str, Any]) -> tuple[Tree | None, st
 def _difference(tree: Tree, facts: dict[str, Any]) -> Difference:
     aside = frozenset(map(bytes_of, facts["aside"]))
     now = decoded(facts["manifest"]).entries
-    return difference(*((without(entries, aside) if aside else entries) for entries in (tree.entries, now)))
+    found = difference(*((without(entries, aside) if aside else entries) for entries in (tree.entries, now)))
+    # A folder in which nothing but what is left out remains could only go together with that.
+    extra = [(path, kind) for path, kind in found.extra if kind != FOLDER or path not in facts.get("hiding", ())]
+    return found._replace(extra=extra)
 
 
 def _told(evidence: Evidence, found: Difference, tree: Tree) -> str:
@@ -214,7 +220,7 @@ def _fill(evidence: Evidence, seen: Seen) -> Filled | None:
 
 
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: fact for name, fact in facts.items() if name not in ("manifest", "kept")}
+    return {name: fact for name, fact in facts.items() if name not in ("manifest", "hiding", "kept")}
 
 
 _COUNT = {"type": "integer", "minimum": 0, "maximum": _LARGEST - 1}

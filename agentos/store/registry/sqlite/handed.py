@@ -115,4 +115,6 @@ def _refuse_overlap(workspace: StoredWorkspace, others: list[StoredWorkspace]) -
 
 
 def _overlap(one: str, other: str) -> bool:
+    # A link may be another name of the same folder.
+    one, other = os.path.realpath(one), os.path.realpath(other)
     return os.path.commonpath([one, other]) in (one, other)
