@@ -25,4 +25,6 @@ def workers(arguments: "list[str]") -> "list[str]":
 if __name__ == "__main__":
     python = _boot.ensure("dev")
     os.chdir(_boot.ROOT)
+    # Tests start hundreds of processes: without byte code each of them would compile everything anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     _boot.become(python, "-m", "pytest", *workers(sys.argv[1:]), *sys.argv[1:])

@@ -16,7 +16,7 @@ _MOST = 32
 _LARGEST = 1_000_000
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, match_args=False)
 class Begun:
     """The immutable part of a begun step. `state` is a copy that nobody else holds."""
 

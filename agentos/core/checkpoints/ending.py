@@ -16,7 +16,7 @@ from agentos.core.checkpoints.wanted import Wanted
 from agentos.errors import EvidenceUnavailableError
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, match_args=False)
 class EndingStep:
     """What is known of the step. `snapshot` is the state after it, if that is another than before it."""
 

@@ -118,7 +118,7 @@ class Judge:
 class _Group:
     """What is left of one pack."""
 
-    __slots__ = ("aside", "claimed", "costs", "entries", "items", "results")
+    __slots__ = ("aside", "claimed", "costs", "entries", "has_failed", "items", "results", "task_claims")
 
     def __init__(self, claimed: Claimed, entries: Sequence[Entry], aside: dict[int, frozenset[str]]) -> None:
         self.claimed = claimed
@@ -128,6 +128,9 @@ class _Group:
         self.items = [claimed.pack.evidence_list[entry.item] for entry in entries]
         self.costs = [cost_of(item) for item in self.items]
         self.results: list[EvidenceResult | None] = [None] * len(entries)
+        self.has_failed = False
+        # Those that must hold at every resume, by their numbers.
+        self.task_claims = [number for number, entry in enumerate(entries) if entry.lifetime == Lifetime.TASK.value]
 
     def unseen(self, rank: int | None = None) -> Iterator[tuple[_Group, int]]:
         """The items, or those of this cost, that were not looked at yet."""
@@ -136,17 +139,14 @@ class _Group:
                 yield self, number
 
     def unseen_task_claims(self) -> Iterator[tuple[_Group, int]]:
-        for number, entry in enumerate(self.entries):
-            if self.results[number] is None and entry.lifetime == Lifetime.TASK.value:
+        for number in self.task_claims:
+            if self.results[number] is None:
                 yield self, number
 
     @property
     def has_lost_task_claim(self) -> bool:
         """Whether what must hold at every resume differs."""
-        return any(
-            entry.lifetime == Lifetime.TASK.value and outcome is Outcome.FAILED
-            for entry, outcome in zip(self.entries, self.outcomes, strict=True)
-        )
+        return self.has_failed and any(self.outcomes[number] is Outcome.FAILED for number in self.task_claims)
 
     def around(self, number: int) -> Surroundings:
         """From where this item is looked at."""
@@ -160,10 +160,9 @@ class _Group:
     @property
     def is_lost(self) -> bool:
         """Whether it fails whatever is still to be looked at."""
-        outcomes = self.outcomes
-        if Outcome.FAILED not in outcomes:
+        if not self.has_failed:
             return False
-        best = [Outcome.VERIFIED if each is Outcome.NOT_RUN else each for each in outcomes]
+        best = [Outcome.VERIFIED if each is Outcome.NOT_RUN else each for each in self.outcomes]
         return policy.left_verdict(self.claimed.pack, best) is Outcome.FAILED
 
     @property
@@ -181,6 +180,7 @@ def _look_at(looking: Looking, items: Sequence[tuple[_Group, int]]) -> None:
     asked = [(group.items[number], group.around(number), group.claimed.pack) for group, number in items]
     for (group, number), result in zip(items, looking.results(asked), strict=True):
         group.results[number] = result
+        group.has_failed |= result.outcome is Outcome.FAILED
 
 
 def _judged(groups: list[_Group]) -> Judged:
@@ -199,5 +199,5 @@ def _judged(groups: list[_Group]) -> Judged:
         outcome = Outcome.VERIFIED if proven else Outcome.FAILED
     stands_on = [(group.items, group.claimed.around) for group in groups] if outcome is Outcome.VERIFIED else []
     findings = [finding for group in unmet for finding in group.findings()]
-    breaks_task = any(group.is_lost and group.has_lost_task_claim for group in groups)
+    breaks_task = any(group.has_lost_task_claim and group.is_lost for group in groups)
     return Judged(outcome, findings, proven, not groups, breaks_task, stands_on)

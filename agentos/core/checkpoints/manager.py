@@ -42,7 +42,6 @@ from agentos.core.checkpoints.reading import ReadingCalls
 from agentos.core.checkpoints.recovering import RecoveryCalls, fingerprints
 from agentos.core.checkpoints.results import Outcome
 from agentos.core.checkpoints.snapshots import as_object
-from agentos.core.checkpoints.stored import StoredWorkspace
 from agentos.core.checkpoints.task import Task
 from agentos.core.checkpoints.verifier import EvidenceVerifier, absolute
 from agentos.core.checkpoints.wanted import Wanted
@@ -401,7 +400,7 @@ class CheckpointManager(RecoveryCalls, HandsCalls, NamingCalls, HousekeepingCall
             WorkspaceTakenError: another unfinished task works there, or in a folder that overlaps it.
         """
         now = datetime.now(UTC).isoformat()
-        self._registry.enter_workspace(StoredWorkspace(task_id, workspace.path, workspace.shared, workspace.exclude, now))
+        self._registry.enter_workspace(workspace.entered(task_id, now))
         stored = self._registry.task(task_id)
         if stored is None or not stored.sequence:
             self._hands().make_folder(workspace.path)

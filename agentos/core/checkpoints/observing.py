@@ -14,7 +14,7 @@ from agentos.core.checkpoints.cancelling import Cancel
 from agentos.core.checkpoints.models import Evidence
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, match_args=False)
 class Seen:
     """The probe looked, and these are the facts."""
 
@@ -26,7 +26,7 @@ class Seen:
     last_ms: float = field(default=0.0, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, match_args=False)
 class Unseen:
     """The probe could not look. That says nothing about the world."""
 

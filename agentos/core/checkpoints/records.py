@@ -28,7 +28,7 @@ _MOSTLY_EMPTY = ("flaky", "attempts", "notes")
 EMPTY_PACK = b'{"evidence_list":[],"require_all":true,"allow_partial":false,"min_verified":0}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, match_args=False)
 class Step:
     """A step as it was begun, and what became of it."""
 

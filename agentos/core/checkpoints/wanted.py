@@ -22,7 +22,7 @@ from agentos.errors import InvalidInputError
 _NO_COMMIT = "0" * 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, match_args=False)
 class Wanted:
     """What is to be looked at, and what is claimed instead where there is nothing to measure.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from agentos._text import shown
 from agentos.core.checkpoints.kinds.places import from_base
 from agentos.core.checkpoints.models import Evidence, EvidenceType
+from agentos.core.checkpoints.stored import StoredWorkspace
 from agentos.core.checkpoints.wanted import Wanted, directory_tree
 from agentos.errors import EvidenceDefinitionError, InvalidInputError
 
@@ -36,6 +37,10 @@ class Workspace:
         expected = {"path": ".", "exclude": list(self.exclude), "gitignore": True}
         instead = Evidence(EvidenceType.ARTIFACT_EXISTS, _ALL, {"path": ".", "type": "directory"})
         return Wanted(Evidence(EvidenceType.DIRECTORY_TREE, _ALL, expected), instead, keeps=True)
+
+    def entered(self, task_id: str, now: str) -> StoredWorkspace:
+        """As the registry keeps it of a task that works there."""
+        return StoredWorkspace(task_id, self.path, self.shared, self.exclude, now)
 
 
 def workspace_at(

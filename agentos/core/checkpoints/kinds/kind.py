@@ -56,7 +56,7 @@ class Effort(IntEnum):
     WAIT = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, match_args=False)
 class Verdict:
     """A judgement on facts. `code` is stable: programs may depend on it."""
 
@@ -73,7 +73,8 @@ class Verdict:
 HOLDS = Verdict(Outcome.VERIFIED, "VERIFIED")
 
 
-@dataclass(frozen=True, slots=True)
+# What a dataclass generates beyond its constructor is made anew at every import, and nobody compares or prints kinds.
+@dataclass(frozen=True, eq=False, repr=False, match_args=False)
 class Kind:
     """The rules of one evidence type."""
 

@@ -42,13 +42,15 @@ def insert(tables: Tables, task_id: str, rows: list[Columns]) -> None:
 
 def entries(tables: Tables, task: TaskRow) -> tuple[list[Entry], list[Entry]]:
     """Every claim of the task: those that are part of later worlds, and the others."""
-    rows = tables.execute(SQL["claims"], (task.task_id,)).fetchall()
-    if sum(map(_sum, rows)) % _MODULUS != task.claims_sum:
-        raise damaged(f"task {shown(task.task_id, 80)}, its claims")
+    total = 0
     standing: list[Entry] = []
     others: list[Entry] = []
-    for each in rows:
-        (standing if each[5] else others).append(Entry._make((*each[:5], each[6])))
+    for row in tables.execute(SQL["claims"], (task.task_id,)):
+        total += _sum(row)
+        subject, number, item, lifetime, base, stands, rules = row
+        (standing if stands else others).append(Entry(subject, number, item, lifetime, base, rules))
+    if total % _MODULUS != task.claims_sum:
+        raise damaged(f"task {shown(task.task_id, 80)}, its claims")
     return standing, others
 
 
