@@ -55,11 +55,7 @@ def command(door: Door, task_id: str, new: bool, deadline: float | None, base: s
     """
     with door.measuring(base) as manager:
         recovery = manager.recover(named(manager, task_id, new=new), deadline=deadline)
-    ended = tell(door, recovery)
-    if ended is Exit.SAFE and not recovery.recorded:
-        note("it would be safe to go on, but the registry takes nothing now: `agentos resume`, and an agent, would be refused")
-        return Exit.UNAVAILABLE
-    return ended
+    return tell(door, recovery)
 
 
 def named(manager: CheckpointManager, task_id: str, *, new: bool) -> str:
@@ -82,7 +78,16 @@ def tell(door: Door, recovery: Recovery) -> Exit:
     from agentos.cli.documents import recovery_document  # noqa: PLC0415 - help says nothing
 
     door.answer(recovery_document(recovery, door.say), [said(door, recovery)])
-    return exits.of_recovery(recovery)
+    return concluded(recovery)
+
+
+def concluded(recovery: Recovery) -> Exit:
+    """What may be concluded from it. Where the registry takes nothing, nobody can go on."""
+    ended = exits.of_recovery(recovery)
+    if ended is Exit.SAFE and not recovery.recorded:
+        note("it would be safe to go on, but the registry takes nothing now: `agentos resume`, and an agent, would be refused")
+        return Exit.UNAVAILABLE
+    return ended
 
 
 def said(door: Door, recovery: Recovery) -> str:

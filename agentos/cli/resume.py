@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agentos._text import shown
-from agentos.cli import exits, recover
+from agentos.cli import recover
 from agentos.cli.door import Door, base_option, dry_run_option, note
 from agentos.cli.exits import Exit
 from agentos.cli.output import STANDARD_OUTPUT, put, refuse_in_workspace
@@ -70,7 +70,7 @@ def command(
     if snapshot_out != STANDARD_OUTPUT:
         return recover.tell(door, recovery)
     note(recover.said(door, recovery))
-    return exits.of_recovery(recovery)
+    return recover.concluded(recovery)
 
 
 def _resumed(manager: CheckpointManager, task_id: str, *, repair: bool, wait: float | None) -> Recovery:

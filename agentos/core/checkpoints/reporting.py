@@ -221,6 +221,8 @@ def _interrupted(settled: Settled) -> Interrupted:
 def _options(walk: Walk, task_id: str) -> Iterable[Way]:
     if walk.judged is not None and any(each.result.code == _NO_BASE for each in walk.judged.findings):
         yield Way("if the workspace is somewhere else now: ", _ways.moved(task_id))
+        if any(each.evidence.metadata.get("kept") for each in walk.judged.findings):
+            yield Way("if it was removed: make the folder again, empty, and ", _ways.repair(task_id))
     yield from _OPTIONS[walk.verdict](task_id)
     if walk.verdict is Verdict.UNCERTAIN:
         uncertain = [each.step.step_id for each in walk.interrupted if each.settling == "uncertain"]

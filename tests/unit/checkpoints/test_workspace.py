@@ -1,6 +1,7 @@
 """A task that works in a folder proves and keeps all of it with every step, whatever changed it."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def test_a_folder_that_is_not_there_is_made(manager: CheckpointManager, work: Pa
     task = manager.task("t", workspace="a/b")
     task.resume({})
     assert (work / "a/b").is_dir()
+
+
+def test_a_folder_that_was_removed_is_filled_again(task: Task, work: Path):
+    """It may as well be a disk that is not mounted, so a person must make it; that is said, and then all of it comes back."""
+    task.resume({})
+    shell(task, "echo one > a; mkdir deep; echo two > deep/b", n=1)
+    before = contents(work / "src")
+    task.release()
+    shutil.rmtree(work / "src")
+    found = task.manager.recover("t")
+    assert Verdict.BLOCKED is found.verdict
+    assert any("if it was removed: make the folder again, empty, and " in option for option in found.options)
+    (work / "src").mkdir()
+    assert {"n": 1} == task.resume({}, repair=True)
+    assert before == contents(work / "src")
 
 
 def test_what_shell_commands_changed_is_put_back_like_everything_else(task: Task, work: Path):

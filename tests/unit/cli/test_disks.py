@@ -76,6 +76,7 @@ def test_what_is_intact_is_told_and_nothing_is_written(stopped: tuple[Path, str]
         (("verify", checkpoint), "VERIFIED", 0),
         # From where is told; but nobody could go on there, so it is not 0.
         (("recover", "report"), checkpoint, Exit.UNAVAILABLE),
+        (("resume", "report", "--dry-run"), checkpoint, Exit.UNAVAILABLE),
         (("doctor", "--deep"), "everything is there", 0),
         (("vault",), "task report", 0),
         (("export", "report", tmp_path / "report.tar"), "3 kept contents", 0),
