@@ -48,12 +48,17 @@ class Door:
         self.base = base
         return _manager(where.existing(self.db), base, readonly=True)
 
+    def takes_anything(self) -> bool:
+        """Whether anything can be written to the registry, as far as can be told without trying."""
+        path = where.existing(self.db)
+        return os.access(path, os.W_OK) and not _is_full(path)
+
     def measuring(self, base: str | None = None) -> CheckpointManager:
         """A manager that records what it measures, or, where nothing can be written, measures all the same."""
         self.base = base
         path = where.existing(self.db)
         why = "the disk is full" if _is_full(path) else "this user may not write to it"
-        if os.access(path, os.W_OK) and not _is_full(path):
+        if self.takes_anything():
             try:
                 return _manager(path, base)
             except StoreUnavailableError as error:

@@ -58,6 +58,7 @@ def command(
     if dry_run:
         with door.looking(base) as manager:
             recovery = manager.recover(recover.named(manager, task_id, new=new))
+        recovery = replace(recovery, recorded=door.takes_anything())
         note("nothing was done: --dry-run")
     else:
         with door.acting(base) as manager:
