@@ -37,9 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if option.full and getattr(option, "timeout", 0) is None:  # no such option if pytest-timeout is switched off
         option.timeout = FULL_TIMEOUT_S
     configure_hypothesis(config)
-    # A run in the background is deaf to Control-C, and so are the processes that it starts: some tests are about it.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A run in the background is deaf to what a terminal sends, and so is what it starts: some tests are about that.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -78,7 +78,7 @@ class World:
         me = Evidence.capture_process()
         self._add("process_exists", me.expected, {"start_ticks": 1})
         self._add(
-            "process_exists counted", {"name": {"contains": ""}, "count": {"ge": 1}}, {"count": 0}, deadline=0.01, timeout=9
+            "process_exists counted", {"name": {"contains": ""}, "count": {"ge": 1}}, {"count": 0}, deadline=1.0, timeout=9
         )
         self._add("network_reachable", {"host": "127.0.0.1", "port": port}, {"reachable": False}, **here)
         self._add("port_listening", {"port": port}, {"ip": "127.9.9.9"})
