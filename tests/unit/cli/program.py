@@ -36,13 +36,13 @@ def agentos(
 
 
 def on_a_terminal(
-    *arguments: object, typed: str = "", program: Sequence[str] = tuple(COMMAND), **extra: str
+    *arguments: object, typed: str = "", cwd: Path | None = None, program: Sequence[str] = tuple(COMMAND), **extra: str
 ) -> tuple[int, str]:
     """Run the command on a terminal of its own, on which this is typed; its exit code and what the terminal got."""
     leader, follower = pty.openpty()
     settings = {name: value for name, value in environment(TERM="xterm").items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     process = subprocess.Popen(
-        [*program, *map(str, arguments)], env=settings | extra, stdin=follower, stdout=follower, stderr=follower
+        [*program, *map(str, arguments)], env=settings | extra, cwd=cwd, stdin=follower, stdout=follower, stderr=follower
     )
     os.close(follower)
     os.write(leader, typed.encode())

@@ -19,6 +19,7 @@ from agentos.cli.main import VERBS, agentos_command
 from agentos.cli.verb import Verb
 from agentos.core.checkpoints import CheckpointManager
 from tests.support import content, dump, environment
+from tests.unit.cli.program import agentos, on_a_terminal
 
 # Something that each verb can do. What is in braces is in the registry; each verb has a folder of its own.
 SAMPLES = {
@@ -212,6 +213,20 @@ def test_nothing_is_coloured_without_a_terminal(tmp_path: Path, names: Names):
     said = run_all(tmp_path, prepared(tmp_path, names, empty=False, leave=SLOW), TERM="xterm")
     for name, each in said.items():
         assert "\x1b" not in each.out + each.err, name
+
+
+def test_each_does_the_same_in_a_process_of_its_own_with_a_terminal_and_without(tmp_path: Path, names: Names):
+    """As it is typed, and as a script has it: the same end, something said, no traceback. What it does is in its own file."""
+    for folder in ("typed", "scripted"):
+        (tmp_path / folder).mkdir()
+    typed, scripted = (prepared(tmp_path / each, names, empty=False, leave=SLOW) for each in ("typed", "scripted"))
+    for (place, argv), (other, same) in zip(typed, scripted, strict=True):
+        code, said = on_a_terminal(*argv, cwd=Path(place), AGENTOS_DB=f"{place}/registry.sqlite")
+        ended = agentos(*same, cwd=Path(other), AGENTOS_DB=f"{other}/registry.sqlite")
+        assert (0, 0) == (code, ended.returncode), (argv, said, ended.stderr)
+        # A command that is run has the terminal for itself, and `true` has nothing to say.
+        assert (argv[0] != "run") == bool(said.strip()), argv
+        assert "Traceback" not in said, argv
 
 
 def test_on_a_terminal_no_color_is_honoured(tmp_path: Path, names: Names):
