@@ -138,6 +138,11 @@ def main_of(command: click.Command, arguments: list[str] | None) -> int:
         return cut_off()
     except OSError as error:
         aside(f"agentos: {shown(str(error), 300)}")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            # What is buffered would be written, and fail, once more when Python ends, with a code of its own.
+            to_nowhere(stdout.fileno())
         return Exit.UNCHECKED
     return int(code or 0)
 

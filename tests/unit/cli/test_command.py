@@ -230,12 +230,13 @@ def ended_with(words: str, *before: str, stdout: str = "", stderr: str = "") -> 
     return ended.returncode, ended.stdout or "", ended.stderr or ""
 
 
-def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db: Path):
-    """Standard output on a full disk: nothing was told, so nothing is safe."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db: Path, unbuffered: str):
+    """Standard output on a full disk: nothing was told, so nothing is safe, whenever that is noticed."""
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [*COMMAND, "verify", made["good"], "--db", str(db)],
-            env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env=environment(PYTHONUNBUFFERED=unbuffered), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert Exit.UNCHECKED == ended.returncode
     assert "No space left on device" in ended.stderr

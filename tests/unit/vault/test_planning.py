@@ -156,7 +156,7 @@ def test_what_cannot_be_read_is_named(root: Path, vault: Vault, keep: Keep):
     keep(b"wanted")
     make(root, {"closed": b"x"})
     (root / "closed").chmod(0)
-    assert "cannot be looked at: Permission denied" == why(planned(root, vault, {"closed": file(b"wanted")}))["closed"]
+    assert "cannot be looked at: Permission denied" == why(plan(str(root), {"closed": file(b"wanted")}, vault, ABOUT))["closed"]
 
 
 def test_twins_are_two_where_case_counts(root: Path, vault: Vault, keep: Keep):
