@@ -122,13 +122,14 @@ def main_of(command: click.Command, arguments: list[str] | None) -> int:
     """Run the whole command; how it ends."""
     stdout = sys.stdout
     try:
-        # Outside of its standalone mode click hands on what the verb returned, and the code of an Exit.
-        code = command.main(args=arguments, prog_name="agentos", standalone_mode=False)
+        try:
+            # Outside of its standalone mode click hands on what the verb returned, and the code of an Exit.
+            code = command.main(args=arguments, prog_name="agentos", standalone_mode=False)
+        except click.ClickException as error:
+            code = _mistyped(error, as_json=_wants_json(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
-    except click.ClickException as error:
-        return _mistyped(error, as_json=_wants_json(sys.argv[1:] if arguments is None else arguments))
     except BrokenPipeError:
         return cut_off()
     except SystemExit:
@@ -166,9 +167,5 @@ def _mistyped(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = "" if context is None else f"`{context.command_path} --help` says how it is typed"
     told = {"error": type(error).__name__, "message": error.format_message(), "hint": hint}
-    try:
-        click.echo(refusal(told, code, str))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return cut_off()
+    click.echo(refusal(told, code, str))
     return code

@@ -243,6 +243,18 @@ def test_an_output_that_cannot_be_written_is_a_sentence(made: dict[str, str], db
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["recover --json --bogus", "--help"])
+def test_nor_does_help_or_a_mistake_end_otherwise_there(words: str, unbuffered: str):
+    """With a code of its own, 1 would say that the world differs."""
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [*COMMAND, *words.split()],
+            env=environment(PYTHONUNBUFFERED=unbuffered), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (Exit.UNCHECKED, False) == (ended.returncode, "Traceback" in ended.stderr), ended.stderr
+
+
 def test_who_wants_no_colour_gets_none_whoever_wants_some(made: dict[str, str], db: Path):
     """NO_COLOR is a person's wish, FORCE_COLOR that of what runs the command."""
     assert "\x1b[" in on_a_terminal("verify", made["good"], "--db", db, FORCE_COLOR="1")[1]
